@@ -33,8 +33,10 @@ from docmt.snakemake_patches import (
 )
 from docmt.snakemake_records import check_records
 from docmt.status.study import describe_results
+from docmt.utf8 import use_utf8
 
 min_version("9.27")
+use_utf8()
 
 # Workarounds for bugs in Snakemake 9.27 and its Slurm plugin, described in docs/upstream.md.
 patch_scheduler_timer()

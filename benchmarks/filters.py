@@ -15,21 +15,22 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from langcodes import Language
-
 from docmt.corpora.documents import index_path, iterate_index
 from docmt.corpora.filtering import (
     DUPLICATE_CHARACTERS,
     LANGUAGE_CHARACTERS,
     WIDE,
+    WIDE_LANGUAGES,
     PairRules,
-    find_duplicates,
+    number_repeated,
 )
 from docmt.corpora.settings import FilterSettings
 from docmt.files import read_lines, write_lines
-from docmt.languages import has_blanks
+from docmt.languages import language_of, usual_script
 
 SHARE = 0.05
+COPIES = (str, str.upper, lambda text: text.rstrip(".?!"), lambda text: f"“{text}”")
+"""Changes that leave a sentence untranslated."""
 Pair = tuple[str, str]
 
 
@@ -38,7 +39,8 @@ def noises(
 ) -> dict[str, Callable[[Pair], Pair]]:
     """Return the kinds of noise, as functions that change a pair if they can. `originals` are pairs to copy."""
     draw = random.Random(1).choice
-    scripts = {lang: Language.get(lang).maximize().script for lang in [*languages, *others]}
+    scripts = {lang: usual_script(lang) for lang in [*languages, *others]}
+    is_wide = language_of(languages[1]) in WIDE_LANGUAGES
     long = [pair for pair in originals if max(map(len, pair)) >= DUPLICATE_CHARACTERS]
 
     def replaced(pair: Pair, *, same_script: bool) -> Pair:
@@ -49,18 +51,18 @@ def noises(
             if lang != languages[side] and (scripts[lang] == scripts[languages[side]]) == same_script
         ]
         side, lang = draw(places)
-        wide = 1 if has_blanks(lang) else WIDE
+        wide = WIDE if language_of(lang) in WIDE_LANGUAGES else 1
         texts = iter(lambda: draw(others[lang]), None)
         text = next(text for text in texts if wide * sum(map(str.isalpha, text)) >= LANGUAGE_CHARACTERS)
         return (text, pair[1]) if side == 0 else (pair[0], text)
 
     return {
         "empty": lambda pair: (pair[0], ""),
-        "short": lambda pair: (pair[0], pair[1][:1]) if min(map(len, pair)) > 3 and has_blanks(languages[1]) else pair,
+        "short": lambda pair: (pair[0], pair[1][:1]) if min(map(len, pair)) > 3 and not is_wide else pair,
         "long": lambda pair: (pair[0], " ".join([pair[1]] * (2500 // max(len(pair[1]), 1) + 1))),
-        "identical": lambda pair: (pair[0], pair[0]) if len(pair[0]) > 10 else pair,
+        "identical": lambda pair: (pair[0], draw(COPIES)(pair[0])) if len(pair[0]) > 12 else pair,
         "length ratio": lambda pair: (pair[0], pair[1][: len(pair[1]) // 5]) if len(pair[0]) >= 60 else pair,
-        "control characters": lambda pair: (pair[0], pair[1].replace(" ", draw("\ufffd\x00\x92\ue000"), 1) + "\x93"),
+        "control characters": lambda pair: (pair[0], pair[1] + draw("\ufffd\x00\x92\ue000\x93")),
         "script": lambda pair: replaced(pair, same_script=False),
         "language": lambda pair: replaced(pair, same_script=True),
         "duplicate": lambda pair: draw(long),
@@ -69,8 +71,19 @@ def noises(
 
 def judge(pairs: Sequence[Pair], rules: PairRules) -> list[str]:
     """The first rule that each pair breaks."""
-    marks = find_duplicates(lambda: pairs)
-    return [rule or "duplicate" * again for rule, again in zip(rules.judge(pairs), marks, strict=True)]
+    judged = rules.judge(pairs)
+    marks = mark_duplicates(pairs, judged, rules)
+    return [rule or "duplicate" * again for rule, again in zip(judged, marks, strict=True)]
+
+
+def mark_duplicates(pairs: Sequence[Pair], judged: Sequence[str], rules: PairRules) -> list[bool]:
+    """True for pairs that occurred before, and break no other rule."""
+    occurred: set[int] = set()
+    marks = []
+    for number, rule in zip(number_repeated(lambda: pairs, rules.lengths), judged, strict=True):
+        marks.append(number in occurred and rule in ("", "duplicate"))
+        occurred |= {number} - {0}
+    return marks
 
 
 def write_noisy(folder: Path, text: Path, pairs: Sequence[Pair], *arguments: Any) -> None:
@@ -126,13 +139,13 @@ def main() -> None:
             if len(changed) < SHARE * len(pairs) and (new := change(pairs[number])) != pairs[number]:
                 noisy[number] = new
                 changed.append(number)
-        broken = judge(noisy, rules)
         if kind == "duplicate":
             # Of a copy and its original, the later one is dropped.
-            n_found = n_own = Counter(broken)["duplicate"] - touched["duplicate"]
+            n_found = n_own = sum(mark_duplicates(noisy, clean, rules)) - touched["duplicate"]
         else:
-            n_found = sum(bool(broken[number]) for number in changed)
-            n_own = sum(broken[number] == kind for number in changed)
+            broken = rules.judge([noisy[number] for number in changed])
+            n_found = sum(map(bool, broken))
+            n_own = broken.count(kind)
         shares = (f"{100 * n / max(len(changed), 1):.1f}" for n in (n_found, n_own))
         print_row((kind, f"{len(changed):,}", *shares, f"{100 * touched[kind] / len(pairs):.2f}"))
     n_touched = sum(n for rule, n in touched.items() if rule not in ("", "duplicate"))

@@ -9,7 +9,6 @@ report of 1,000 runs, a document of 40,000 sentences segmented and parsed, and a
 import argparse
 import csv
 import itertools
-import json
 import os
 import shutil
 import subprocess
@@ -39,12 +38,11 @@ def report(study: Path, folder: Path, size: int) -> list[str]:
         table = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         table.writeheader()
         table.writerows(row | {"seed": seed} for seed, row in itertools.product(range(size), rows))
-    for seed in range(size):
-        (folder / f"runs/{seed}").mkdir(parents=True)
-        shutil.copy(study / RUN / "history.csv", folder / f"runs/{seed}")
-    manifest = {"runs": {"controlled": {"rst_mix": list(range(size))}}, "run_folder": "runs/{seed}"}
-    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
-    return ["docmt", "report", "render", "--scores", "scores.csv", "--manifest", "@manifest.json", "--out", "report"]
+    histories = [f"controlled/runs/rst_mix/seed{seed}/history.csv" for seed in range(size)]
+    for history in histories:
+        (folder / history).parent.mkdir(parents=True)
+        shutil.copy(study / RUN / "history.csv", folder / history)
+    return ["docmt", "report", "render", "--scores", "scores.csv", "--histories", *histories, "--out", "report"]
 
 
 def parse(study: Path, folder: Path, size: int) -> list[str]:

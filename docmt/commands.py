@@ -71,16 +71,13 @@ def files_by_name(option: str, arguments: Sequence[str] | None, *, form: str) ->
     return files
 
 
-def settings_at(where: str, *, listed: str = "") -> Parameter:
-    """Return the annotation of a settings option. `where` is the config section.
-
-    `listed` names the list of keys, if the section is not in the config.
-    """
+def settings_at(where: str, help: str = "") -> Parameter:
+    """Return the annotation of a settings option. `where` is the config section, or a name in errors, with `help`."""
 
     def convert(settings: type[Settings], tokens: Sequence[Any]) -> Settings:
         return settings.from_argument(tokens[0].value, where=where)
 
-    help = f"keys of section `{where}` as JSON or @FILE. {listed or '`docmt config manual` lists them.'}"
+    help = help or f"keys of section `{where}` as JSON or @FILE. `docmt config manual` lists them."
     return option(help, converter=convert, accepts_keys=False, n_tokens=1, metavar="JSON", show_default=False)
 
 

@@ -5,6 +5,9 @@ import re
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 """Control characters. In a terminal, they can move the cursor or change colors and title."""
 
+MAX_REASON = 150
+"""Maximum characters of a message from another package."""
+
 
 class UserError(Exception):
     r"""A problem that the user can fix, for example bad input, a bad setting or a missing file.
@@ -15,4 +18,15 @@ class UserError(Exception):
     """
 
     def __init__(self, message: str) -> None:
-        super().__init__(CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", " ".join(message.split())))
+        super().__init__(escape_controls(" ".join(message.split())))
+
+
+def escape_controls(text: str, *, keep: str = "") -> str:
+    r"""Return text with control characters as `\x1b`, except the characters in `keep`."""
+    return CONTROL.sub(lambda match: match[0] if match[0] in keep else f"\\x{ord(match[0]):02x}", text)
+
+
+def first_line(error: BaseException) -> str:
+    """Return the start of an exception's message from another package, or its type if the message is blank."""
+    lines = str(error).split("\n")
+    return next((line.strip()[:MAX_REASON] for line in lines if line.strip()), type(error).__name__)

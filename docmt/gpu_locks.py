@@ -28,11 +28,26 @@ def visible_gpus() -> list[str]:
     return _identifiers()
 
 
+def first_gpu() -> str | None:
+    """Return the identifier of the first visible GPU (`GPU-…`), or None."""
+    name = next(iter(visible_gpus()), None)
+    return _slots([name]).get(name, name) if name else None
+
+
+def _slots(names: Sequence[str]) -> dict[str, str]:
+    """Return identifiers by slot number, if GPUs are named by numbers."""
+    # CUDA counts in this order only with CUDA_DEVICE_ORDER=PCI_BUS_ID; with equal GPUs it mostly does so anyway.
+    are_numbers = any(name.isdecimal() for name in names)
+    return {str(slot): identifier for slot, identifier in enumerate(_identifiers() if are_numbers else ())}
+
+
 def _identifiers() -> list[str]:
     """Return the identifiers of all GPUs, in slot order."""
     try:
         command = ["nvidia-smi", "--list-gpus"]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=SECONDS_FOR_LIST)
+        done = subprocess.run(
+            command, capture_output=True, encoding="utf-8", errors="replace", check=True, timeout=SECONDS_FOR_LIST
+        )
     except (OSError, subprocess.SubprocessError):
         return []
     # By identifier: CUDA counts the fastest GPU first, nvidia-smi the one in the first slot.
@@ -70,10 +85,7 @@ def _are_chosen() -> bool:
 
 def _locked(names: Sequence[str], number: int) -> list[str]:
     """Lock up to `number` GPUs and return their names."""
-    # CUDA counts in this order only with CUDA_DEVICE_ORDER=PCI_BUS_ID; with equal GPUs it mostly does so anyway.
-    are_numbers = any(name.isdecimal() for name in names)
-    slots = {str(slot): identifier for slot, identifier in enumerate(_identifiers() if are_numbers else ())}
-    free: list[str] = []
+    slots, free = _slots(names), list[str]()
     for name in names:
         if len(free) < number and _lock(slots.get(name, name)):
             free.append(name)

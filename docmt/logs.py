@@ -7,6 +7,9 @@ from collections.abc import Iterable, Iterator
 from typing import Self, TypeVar
 
 from tqdm import tqdm
+from typing_extensions import override
+
+from docmt.errors import escape_controls
 
 Item = TypeVar("Item")
 
@@ -16,15 +19,19 @@ LOG_SECONDS = 30.0
 logger = logging.getLogger(__name__)
 
 
+class _Formatter(logging.Formatter):
+    """Messages can quote users' files, servers and programs, whose control characters would act in a terminal."""
+
+    @override
+    def format(self, record: logging.LogRecord) -> str:
+        return escape_controls(super().format(record), keep="\n\t")
+
+
 def set_up_logging(*, verbose: bool = False) -> None:
     """Send the log of `docmt` to standard error, one line per message."""
-    logging.basicConfig(
-        level=logging.DEBUG if verbose else logging.INFO,
-        format="%(asctime)s %(levelname)s %(message)s",
-        datefmt="%H:%M:%S",
-        stream=sys.stderr,
-        force=True,
-    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Formatter("%(asctime)s %(levelname)s %(message)s", "%H:%M:%S"))
+    logging.basicConfig(level=logging.DEBUG if verbose else logging.INFO, handlers=[handler], force=True)
     for noisy in ("matplotlib", "fontTools", "urllib3", "jieba", "lightning_fabric"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
 

@@ -1,7 +1,10 @@
 """Paths in a study, as templates with names in braces, relative to the study folder."""
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
+
+from docmt.errors import UserError
 
 RUN = "results/{dataset}/runs/{system}/seed{seed}"
 MODEL = f"{RUN}/model.pt"
@@ -31,5 +34,23 @@ def names_in_path(template: str, path: str | Path) -> dict[str, str] | None:
     `a/talks/runs/base/seed1/history.csv` ends like `HISTORY`.
     """
     pattern = re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(template.removeprefix("results/")))
+    pattern = pattern.replace("(?P<seed>[^/]+)", r"(?P<seed>\d{1,18})")
     match = re.search(rf"(?:^|/){pattern}$", Path(path).as_posix())
     return match and match.groupdict()
+
+
+def name_paths(template: str, paths: Iterable[Path]) -> dict[tuple[str, ...], Path]:
+    """Return paths by the names in them, in order.
+
+    Raises UserError for a path that does not end like the template, or that has the same names as another.
+    """
+    named: dict[tuple[str, ...], Path] = {}
+    for path in paths:
+        names = names_in_path(template, path)
+        if names is None:
+            raise UserError(f"{path}: the path must end like {template.removeprefix('results/')}: move the file")
+        key = tuple(names.values())
+        if key in named:
+            raise UserError(f"{path}: {named[key]} has the same names: pass one of them")
+        named[key] = path
+    return named

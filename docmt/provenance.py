@@ -36,7 +36,9 @@ def commit() -> str:
 
 def _git(root: Path, *arguments: str) -> str:
     command = ["git", "-C", str(root), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout.strip()
+    return subprocess.run(
+        command, capture_output=True, encoding="utf-8", errors="replace", check=True, timeout=20
+    ).stdout.strip()
 
 
 def package_versions(names: Iterable[str]) -> dict[str, str]:

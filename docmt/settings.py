@@ -43,6 +43,14 @@ class Settings(BaseModel):
             for key, value in values.items()
         }
 
+    @model_validator(mode="after")
+    def _check_case(self) -> Self:
+        for key, field in type(self).model_fields.items():
+            # Keys that are not plain text are checked names, which become parts of paths.
+            if _is_named_mapping(field.annotation) and get_args(field.annotation)[0] is not str:
+                check_distinct(getattr(self, key), where=key)
+        return self
+
     @classmethod
     def load(cls, values: Any, *, where: str) -> Self:
         """Return the settings for plain values (from YAML or JSON)."""
@@ -91,6 +99,15 @@ def check_name(name: str) -> str:
     if not re.fullmatch(NAME, name):
         raise ValueError("a name may contain only letters, digits, '_' and '-', because it becomes part of paths")
     return name
+
+
+def check_distinct(names: Iterable[str], *, where: str) -> None:
+    """Raise ValueError if names are equal on a disk that ignores case."""
+    names_by_path: dict[str, str] = {}
+    for name in names:
+        other = names_by_path.setdefault(name.lower(), name)
+        if other != name:
+            raise ValueError(f"{where}: {other!r} and {name!r} are equal on disks that ignore case; rename one")
 
 
 def _without_braces(path: str) -> str:

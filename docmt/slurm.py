@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from docmt.errors import UserError
+from docmt.errors import UserError, first_line
 from docmt.snakemake import SLURM_LOGS, slurm_label
 
 log = logging.getLogger(__name__)
@@ -48,11 +48,14 @@ def list_jobs(folder: Path, *, timeout_seconds: float = TIMEOUT_SECONDS) -> list
     layout = ",".join(f"{field}:|" for field in FIELDS)
     command = ["squeue", "--me", "--noheader", "--Format", layout]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=timeout_seconds)
+        done = subprocess.run(
+            command, capture_output=True, encoding="utf-8", errors="replace", check=True, timeout=timeout_seconds
+        )
     except subprocess.TimeoutExpired:
         raise QueueError(f"squeue did not answer within {timeout_seconds:g} seconds") from None
     except (OSError, subprocess.CalledProcessError) as error:
-        reason = (getattr(error, "stderr", "") or str(error)).strip().splitlines()[-1]
+        lines = (getattr(error, "stderr", None) or "").split("\n")
+        reason = next((line.strip() for line in reversed(lines) if line.strip()), first_line(error))
         raise QueueError(f"squeue failed ({reason})") from None
     logs = f"{Path(folder).resolve() / SLURM_LOGS}/"
     jobs = []

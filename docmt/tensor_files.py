@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from docmt.errors import UserError
+from docmt.errors import UserError, first_line
 
 
 def read_tensors(
@@ -31,8 +31,7 @@ def read_tensors(
     except UserError:
         raise
     except Exception as error:  # torch raises many kinds of errors for damaged files
-        reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
-        raise UserError(f"{where}: not {what} ({reason})") from None
+        raise UserError(f"{where}: not {what} ({first_line(error)})") from None
     if isinstance(content, dict) and "format" in content and content.get("kind") != kind:
         raise UserError(
             f"{where}: not {what} of format {format}, but a different kind of file ({content.get('kind')}): {mend}"

@@ -54,6 +54,7 @@ BASE = (
     "snakemake_patches",
     "snakemake_records",
     "tensor_files",
+    "utf8",
 )
 """Modules that every package may import."""
 MAX_LINES = {"tests": 500}  # tables are long

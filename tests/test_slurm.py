@@ -54,6 +54,21 @@ def test_a_controller_that_is_down_is_no_empty_queue(squeue, tmp_path, caplog, m
     assert "jobs from an earlier run may still be running" in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        ("", "returned non-zero exit status 3"),
+        ("\\n \\n", "returned non-zero exit status 3"),
+        ("slow\\ncontroller down\\n \\n", "controller down"),
+    ],
+)
+def test_a_blank_error_of_squeue_is_one(squeue, tmp_path, message, reason):
+    squeue()
+    (tmp_path / "bin/squeue").write_text(f"#!/bin/sh\nprintf '{message}' >&2\nexit 3\n")
+    with pytest.raises(QueueError, match=rf"squeue failed \(.*{reason}"):
+        list_jobs(tmp_path)
+
+
 def test_lines_of_another_form_are_no_jobs(squeue, tmp_path):
     squeue("slurm is being maintained")
     with pytest.raises(QueueError, match="being maintained"):

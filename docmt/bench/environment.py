@@ -89,7 +89,9 @@ def gpu_status() -> Outcome:
     command = ["nvidia-smi", f"--query-gpu={','.join(HEALTH)}", "--format=csv,noheader"]
     command += ["-i", identifier if identifier == "0" else f"GPU-{identifier}"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=SECONDS_FOR_LIST)
+        done = subprocess.run(
+            command, capture_output=True, encoding="utf-8", errors="replace", check=True, timeout=SECONDS_FOR_LIST
+        )
     except (OSError, subprocess.SubprocessError) as error:
         return Outcome(f"nvidia-smi does not answer ({error}): driver, clocks and ECC are unknown", "not run")
     facts = dict(zip(HEALTH.values(), (part.strip() for part in done.stdout.split(",")), strict=True))

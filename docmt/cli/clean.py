@@ -11,7 +11,7 @@ from docmt.commands import CommandGroup
 from docmt.config.artifacts.runs import run_folder
 from docmt.config.plan import Plan
 from docmt.config.systems import list_runs
-from docmt.errors import UserError
+from docmt.errors import UserError, escape_controls
 from docmt.slurm import QueueError, list_jobs
 from docmt.snakemake import read_workflow
 
@@ -47,7 +47,7 @@ def clean(study: StudyFolder = StudyFolder(), *, delete: bool = False) -> None:
         for leftover in leftovers:
             shutil.rmtree(folder / leftover.path)
     for leftover in leftovers:
-        print(f"{leftover.n_bytes / 1e6:10.1f} MB  {leftover.path}  ({leftover.why})")
+        print(f"{leftover.n_bytes / 1e6:10.1f} MB  {escape_controls(f'{leftover.path}  ({leftover.why})')}")
     total = f"{sum(leftover.n_bytes for leftover in leftovers) / 1e6:10.1f} MB in {len(leftovers)} folders"
     print(f"{total}, {'deleted' if delete else 'delete them with docmt clean --delete'}")
 

@@ -14,9 +14,10 @@ from cyclopts import CycloptsError, Group, Parameter
 
 from docmt import __version__
 from docmt.commands import CommandGroup
-from docmt.errors import UserError
+from docmt.errors import UserError, escape_controls
 from docmt.logs import set_up_logging
 from docmt.planned_files import check_version
+from docmt.utf8 import print_utf8, use_utf8
 
 COLLECT_EVERY = 100_000
 """New objects between two garbage collections. With Python's default of 700, collections take a sixth of the time for
@@ -87,6 +88,9 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command. Returns the exit code: 0, or 2 for an error that the user can fix."""
+    if arguments is None:
+        use_utf8()
+    print_utf8()
     gc.set_threshold(COLLECT_EVERY)
     for number in (signal.SIGTERM, signal.SIGHUP) if arguments is None else ():
         # By default Python ends at once, and unfinished output stays. Under `nohup`, SIGHUP is ignored. A training sets
@@ -105,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"docmt: error: {error}", file=sys.stderr)
         return 2
     except CycloptsError as error:
-        print(f"docmt: error: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"docmt: error: {escape_controls(' '.join(str(error).split()))}", file=sys.stderr)
         return 2
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -114,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if logging.getLogger().isEnabledFor(logging.DEBUG):
             raise
         # For example, a read-only folder, a full disk, or too many open files.
-        subject = f"{error.filename or 'output'}: {error.strerror or error}"
+        subject = escape_controls(f"{error.filename or 'output'}: {error.strerror or error}")
         print(f"docmt: error: {subject} (docmt --verbose COMMAND … shows where in the code)", file=sys.stderr)
         with contextlib.suppress(OSError):
             sys.stdout.close()  # do not try to write the rest again

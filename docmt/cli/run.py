@@ -124,7 +124,9 @@ def run(
 
 def _print_plan(call: Sequence[str]) -> None:
     """Print a dry run's jobs by rule, with one reason per rule."""
-    done = subprocess.run(call, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    done = subprocess.run(
+        call, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace", check=False
+    )
     jobs = [job for job in read_jobs(done.stdout) if job.outputs]  # without targets
     makers = {output: job.rule for job in jobs for output in job.outputs}
     reasons: dict[str, list[str]] = {}

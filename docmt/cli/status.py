@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from docmt.commands import CommandGroup
 from docmt.config.loading import load_config, read_config_files
 from docmt.config.plan import Plan
-from docmt.errors import UserError
+from docmt.errors import UserError, escape_controls
 from docmt.snakemake import last_configuration
 from docmt.status.study import show_study
 
@@ -68,4 +68,4 @@ def status(study: StudyFolder = StudyFolder()) -> None:
         docmt status config/examples/smoke.yaml
     """
     with study.opened() as (plan, folder):
-        print(show_study(folder, plan))
+        print(escape_controls(show_study(folder, plan), keep="\n"))

@@ -1,6 +1,6 @@
 """`docmt translate`: translate plain text line by line."""
 
-import io
+import contextlib
 import itertools
 import logging
 import sys
@@ -14,9 +14,11 @@ from docmt.decoding.settings import DecodingSettings, Precision
 from docmt.errors import UserError
 from docmt.files import check_can_write, read_lines, write_lines
 from docmt.models.settings import Context
+from docmt.snakemake import last_configuration
 
 if TYPE_CHECKING:
     from docmt.decoding.translation import Translator
+    from docmt.discourse.bundle import DiscourseBundle
     from docmt.models.model_file import TrainedModel
 
 log = logging.getLogger(__name__)
@@ -81,7 +83,7 @@ def translate(
     from docmt.decoding.translation import Translator
 
     trained = _load(model, source_lang, target_lang, discourse)
-    _warn(trained, model, discourse)
+    _warn_of_small_vocabulary(trained, model)
     settings = _complete(settings, trained, context, {"beam_size": beam_size, "precision": precision}, chosen)
     with_trees = discourse in (None, "auto") and context != "none"
     translator = Translator(trained, settings, device=chosen, batch_tokens=batch_tokens, with_trees=with_trees)
@@ -90,8 +92,6 @@ def translate(
         if target is not None:
             write_lines(target, translated, checksum=False)
         else:
-            if isinstance(sys.stdout, io.TextIOWrapper):
-                sys.stdout.reconfigure(encoding="utf-8")
             sys.stdout.writelines(line + "\n" for line in translated)
         _summarize(translator, f"{target}: " if len(files) > 1 else "")
 
@@ -105,14 +105,21 @@ def _load(file: Path, source_lang: str | None, target_lang: str | None, discours
         model = model.for_languages(source_lang, target_lang)
     except UserError as error:
         raise UserError(f"{file}: {error}") from None
-    if discourse in (None, "auto") and model.discourse is None and model.model.settings.needs_trees:
-        model = _with_discourse_of_study(model, file)
-    if discourse == "auto" and model.discourse is None:
+    if discourse not in (None, "auto") or model.discourse is not None:
+        return model
+    bundle, reason = None, "the model reads no trees"
+    if model.model.settings.needs_trees:
+        bundle, reason = _discourse_of_study(file)
+    if bundle is None and discourse == "auto":
         raise UserError(
-            f"--discourse auto: {file} contains no segmenter and parser: add them with `docmt models add-parser`, "
-            "or pass a file with trees"
+            f"--discourse auto: {file} contains no segmenter and parser, and {reason}: add them with `docmt models "
+            "add-parser`, or pass a file with trees"
         )
-    return model
+    if bundle is None and model.model.settings.needs_trees:
+        log.warning(
+            "%s reads discourse trees, but --discourse is not set, and %s: translating without trees", file, reason
+        )
+    return replace(model, discourse=bundle)
 
 
 def _complete(
@@ -130,8 +137,7 @@ def _complete(
     return DecodingSettings.load(settings.model_dump() | given, where="decoding")
 
 
-def _warn(model: "TrainedModel", file: Path, discourse: str | None) -> None:
-    """Warn if a model's translations can be worse than expected."""
+def _warn_of_small_vocabulary(model: "TrainedModel", file: Path) -> None:
     if len(model.vocabulary) < SMALL_VOCABULARY:
         log.warning(
             "%s: the vocabulary has only %d subwords, typical of a small or generated corpus: expect poor "
@@ -139,21 +145,38 @@ def _warn(model: "TrainedModel", file: Path, discourse: str | None) -> None:
             file,
             len(model.vocabulary),
         )
-    if model.model.settings.needs_trees and discourse is None and model.discourse is None:
-        log.warning("%s reads discourse trees, but --discourse is not set: translating without trees", file)
 
 
-def _with_discourse_of_study(model: "TrainedModel", file: Path) -> "TrainedModel":
-    """Return the model with the study's segmenter and parser (results/DATASET/runs/SYSTEM/seedN/), if any."""
+def _discourse_of_study(file: Path) -> "tuple[DiscourseBundle | None, str]":
+    """Return the segmenter and parser that made a model's training trees, by its study's configuration.
+
+    Models of a study are in results/DATASET/runs/SYSTEM/seedN/. Without a result, the second value is the reason.
+    """
+    *_, results, dataset, runs, system, _, _ = ("",) * 6 + file.absolute().parts
+    if (results, runs) != ("results", "runs"):
+        return None, "the file is not in the folder of its study"
+    study = file.absolute().parents[5]
+    configuration = last_configuration(study)
+    if not configuration:
+        return None, "its study has no previous run, so the origin of its trees is unknown"
+    from docmt.config.artifacts.base import Study
+    from docmt.config.artifacts.discourse import document_trees
+    from docmt.config.loading import load_config, read_config_files
     from docmt.discourse.annotation import read_bundle
 
-    folders = file.absolute().parents
-    discourse = folders[min(4, len(folders) - 1)] / "discourse"
-    segmenters, parsers = (sorted(discourse.glob(f"{kind}s/*/{kind}.pt")) for kind in ("segmenter", "parser"))
-    if folders[min(2, len(folders) - 1)].name != "runs" or len(segmenters) != 1 or len(parsers) != 1:
-        return model
-    log.info("using trees from %s and %s; --discourse none translates without trees", segmenters[0], parsers[0])
-    return replace(model, discourse=read_bundle(segmenters[0], str(parsers[0]), sentences="parser"))
+    with contextlib.chdir(study):
+        config = load_config(read_config_files(configuration))
+        if dataset not in config.datasets or system not in config.systems:
+            return None, "the configuration of the last run in its study has no such system"
+        trees = config.instances[config.systems[system].instances].trees
+        artifact = document_trees(Study(config), dataset, trees, "train") if trees else None
+        # Gold trees and trees from files have no segmenter.
+        if artifact is None or "segmenter" not in artifact.inputs:
+            return None, f"its study reads other trees than a parser's (`discourse.trees.{trees}`)"
+        log.info("using the trees of `discourse.trees.%s`; --discourse none translates without trees", trees)
+        (segmenter,) = artifact.input_files("segmenter")
+        parser = next(iter(artifact.input_files("parser")), artifact.params["parser"])
+        return read_bundle(Path(segmenter), parser, sentences=artifact.params["sentences"]), ""
 
 
 def _targets(files: tuple[Path, ...], output: str | None) -> list[Path | None]:

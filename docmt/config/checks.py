@@ -3,7 +3,7 @@
 import itertools
 
 from docmt.config.discourse import PLAIN_PARSERS, TREEBANKS
-from docmt.config.references import check_reference, check_suite
+from docmt.config.references import check_reference, check_suite, is_generative
 from docmt.config.report_checks import check_report
 from docmt.config.schema import Config
 from docmt.config.study_rows import TRAINED_ON, DatasetSettings, PretrainedInit, SystemSettings
@@ -79,9 +79,9 @@ def _check_dataset(config: Config, name: str, dataset: DatasetSettings) -> None:
     for reference in dataset.suites:
         check_suite(config, reference, languages=dataset.languages, where=f"{where}.suites")
         suite = reference.split("/")[1]
-        if suite in names:
-            raise UserError(f"{where}.suites: {names[suite]!r} and {reference!r} would both be called {suite!r}")
-        names[suite] = reference
+        if (other := names.get(suite.lower())) is not None:  # some disks ignore case
+            raise UserError(f"{where}.suites: {other!r} and {reference!r} would both be called {suite!r}")
+        names[suite.lower()] = reference
 
 
 def _check_filters(config: Config, name: str, dataset: DatasetSettings) -> None:
@@ -92,6 +92,9 @@ def _check_filters(config: Config, name: str, dataset: DatasetSettings) -> None:
         if (chosen.on_failure == "mask" or chosen.max_test_overlap is not None) and part not in TRAINED_ON:
             key = "max_test_overlap" if chosen.on_failure != "mask" else "on_failure 'mask'"
             raise UserError(f"{where}.{part}: {key} of filter {row!r} applies only to training data")
+        for lang in chosen.scripts:
+            where = f"config.corpora.filters.{row}.scripts"
+            look_up(dict.fromkeys(dataset.part_languages(part)), lang, where=where, what="language")
         for reference in chosen.external:
             where = f"config.corpora.filters.{row}.external"
             look_up(references, reference, where=where, what="split")
@@ -116,9 +119,20 @@ def _check_discourse(config: Config) -> None:
     for name, trees in section.trees.items():
         if trees.parser is not None:
             look_up(parsers, trees.parser, where=f"config.discourse.trees.{name}.parser", what="parser")
+        for part in trees.files:
+            look_up(_tree_parts(config), part, where=f"config.discourse.trees.{name}.files", what="part")
     for name, instances in config.instances.items():
         if instances.trees is not None:
             look_up(section.trees, instances.trees, where=f"config.instances.{name}.trees", what="trees")
+
+
+def _tree_parts(config: Config) -> dict[str, None]:
+    """Return all texts that a system can read trees for, as `DATASET/PART`."""
+    return {
+        f"{name}/{part}": None
+        for name, dataset in config.datasets.items()
+        for part in (*dataset.parts(), *(f"suite_{suite}" for suite in dataset.suite_names()))
+    }
 
 
 def _check_system(config: Config, name: str, system: SystemSettings) -> None:
@@ -128,9 +142,16 @@ def _check_system(config: Config, name: str, system: SystemSettings) -> None:
         tests = {f"{dataset}/{test}": None for dataset, row in datasets for test in row.test}
         for test in system.hypotheses:
             look_up(tests, test, where=f"{where}.hypotheses", what="test set")
-        suites = {f"{dataset}/{suite}": None for dataset, row in datasets for suite in row.suite_names()}
+        suites = {
+            f"{dataset}/{reference.split('/')[1]}": reference for dataset, row in datasets for reference in row.suites
+        }
         for suite in system.log_probabilities:
-            look_up(suites, suite, where=f"{where}.log_probabilities", what="suite")
+            reference = look_up(suites, suite, where=f"{where}.log_probabilities", what="suite")
+            if is_generative(config, reference):
+                raise UserError(
+                    f"{where}.log_probabilities: {suite!r} is a generative test set, which external systems cannot be "
+                    "scored on; remove it"
+                )
         return
     for dataset in system.datasets or []:
         look_up(config.datasets, dataset, where=f"{where}.datasets", what="dataset")
@@ -196,8 +217,8 @@ def _check_trees(config: Config, system: str) -> None:
                     f"but {name!r} translates from {dataset.src_lang}"
                 )
         if trees.files:
-            for part in (*dataset.parts(), *(f"suite_{suite}" for suite in dataset.suite_names())):
-                if (key := f"{name}/{part}") not in trees.files:
+            for key in _tree_parts(config):
+                if key.startswith(f"{name}/") and key not in trees.files:
                     raise UserError(f"{where}.files: {key!r} is missing; {nearest(key, list(trees.files))}")
 
 

@@ -12,7 +12,7 @@ RESERVED = ("benchmarks", "claims", "corpora", "discourse", "figures", "report",
 
 
 def _dataset_name(name: str) -> str:
-    if name in RESERVED:
+    if name.lower() in RESERVED:
         raise ValueError(f"this name is reserved for a folder of the results ({', '.join(RESERVED)})")
     return check_name(name)
 

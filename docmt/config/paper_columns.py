@@ -31,7 +31,7 @@ def paper_columns(config: Config, system: str) -> dict[str, str]:
     restoration = next((training.restoration for training in trainings if "restoration" in training.tasks), None)
     if restoration is not None:
         kinds = {"CA-GSR": restoration.gap_ratio, "CA-MSR": restoration.mask_ratio}
-        facts["Gap ratio"] = f"{restoration.gap_ratio:.0%}"
+        facts["Gap ratio"] = f"{100 * restoration.gap_ratio:g}%"
         facts["Objective"] = " + ".join(kind for kind, ratio in kinds.items() if ratio) or "none"
     return facts
 

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Literal
 
 from docmt.config.schema import Config
+from docmt.controlled.suites import CHOICES
 from docmt.corpora.catalog import ReadableCorpus, load_catalog
 from docmt.corpora.readers.reader import CorpusFormat, SuiteFormat
 from docmt.corpora.readers.registry import can_read
@@ -91,6 +92,14 @@ def is_generative(config: Config, reference: str) -> bool:
     if corpus in config.corpora.controlled:
         return False
     return readable_corpus(config, corpus).holds(suite) == "generative"
+
+
+def suite_choices(config: Config, reference: str) -> dict[str, str]:
+    """Return the choices that depend on context in a suite, by phenomenon. Empty for user-supplied suites."""
+    corpus = reference.split("/")[0]
+    if corpus in config.corpora.controlled:
+        return CHOICES
+    return {} if corpus in config.corpora.custom else load_catalog()[corpus].corpus.choices
 
 
 def _check_name(

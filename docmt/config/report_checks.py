@@ -13,7 +13,6 @@ from docmt.evaluation.metrics import (
     LOG_PROBABILITY,
     METRICS,
     OF_REFERENCES,
-    selectable_metrics,
 )
 from docmt.report.claims.claim import Claim
 from docmt.report.settings import CaseTable, ScoreFigure
@@ -62,23 +61,27 @@ def _check_columns(config: Config, tests: dict[str, None]) -> None:
     layouts = {f"tables.{name}": table for name, table in report.tables.items()}
     layouts |= {f"figures.{name}": figure for name, figure in report.figures.items()}
     for metric in report.metrics:
-        look_up(METRICS, metric, where="config.report.metrics", what="metric")
+        where = "config.report.metrics"
+        look_up(METRICS, metric, where=where, what="metric")
+        if metric in ACCURACIES:
+            raise UserError(f"{where}: {metric!r} has a table of its own; remove it here")
+        if "metrics" in report.model_fields_set:  # by default, metrics without scores are left out
+            _check_computed(config, metric, where=where)
     for name, layout in layouts.items():
         for test in layout.tests or []:
             look_up(tests, test, where=f"config.report.{name}.tests", what="dataset or test")
         where = f"config.report.{name}.metrics"
         for metric in layout.metrics:
             look_up(METRICS, metric, where=where, what="metric")
-            needed = _measured_with(metric)
-            if needed in selectable_metrics() and needed not in config.evaluation.metrics:
-                raise UserError(
-                    f"{where}: {metric!r} is not computed; add {needed!r} to evaluation.metrics, or remove it here"
-                )
+            _check_computed(config, metric, where=where)
 
 
-def _measured_with(metric: str) -> str:
-    """Return the name in `evaluation.metrics` that computes a metric."""
-    return CXMI if metric == LOG_PROBABILITY else metric
+def _check_computed(config: Config, metric: str, *, where: str) -> None:
+    computed = [*config.evaluation.metrics, *ALWAYS, *([COMET] if config.evaluation.comet else [])]
+    needed = CXMI if metric == LOG_PROBABILITY else metric
+    if needed not in computed:
+        remedy = "set evaluation.comet" if needed == COMET else f"add {needed!r} to evaluation.metrics"
+        raise UserError(f"{where}: {metric!r} is not computed; {remedy}, or remove it here")
 
 
 def claim_runs(config: Config, claim: Claim) -> list[Run]:
@@ -118,11 +121,8 @@ def _check_claim(config: Config, claim: Claim, *, where: str) -> None:
             raise UserError(f"{where}.comparisons: {term.system!r} {reason}")
         test = f"{dataset}/{claim.test}"
         check_output(config, term.system, test, is_suite=claim.metric in ACCURACIES, where=f"{where}.comparisons")
-    computed = [*config.evaluation.metrics, *ALWAYS, *([COMET] if config.evaluation.comet else [])]
-    needed = _measured_with(claim.metric)
-    if not claim.is_of_history and needed not in computed:
-        key = "comet" if needed == COMET else "metrics"
-        raise UserError(f"{where}.metric: {claim.metric!r} is not computed; add {needed} to evaluation.{key}")
+    if not claim.is_of_history:
+        _check_computed(config, claim.metric, where=f"{where}.metric")
 
 
 def _check_cases(config: Config, cases: CaseTable, *, where: str) -> None:

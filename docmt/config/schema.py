@@ -8,10 +8,11 @@ from pydantic import Field, model_validator
 from docmt.config.discourse import DiscourseSettings, InstancesRow
 from docmt.config.names import DatasetName, Name, Seeds
 from docmt.config.study_rows import CorporaSettings, DatasetSettings, SystemSettings
+from docmt.corpora.catalog import load_catalog
 from docmt.decoding.settings import DecodingSettings
 from docmt.evaluation.metrics import EvaluationSettings
 from docmt.report.settings import ReportSettings
-from docmt.settings import Settings
+from docmt.settings import Settings, check_distinct
 from docmt.text.settings import TextSettings
 from docmt.training.settings import Recipe
 
@@ -48,6 +49,7 @@ class Config(Settings):
         for (one, rows), (other, others) in itertools.combinations(sections.items(), 2):
             if both := sorted(rows.keys() & others.keys()):
                 raise ValueError(f"corpora.{one} and corpora.{other} both contain {both[0]!r}; rename one")
+        check_distinct([*load_catalog(), *itertools.chain.from_iterable(sections.values())], where="corpora")
         return self
 
 

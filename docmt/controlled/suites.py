@@ -41,6 +41,16 @@ class MinimalPair(NamedTuple):
     kind: str | None = None
 
 
+CHOICES = {
+    "pronoun": "which noun “it” means, as in er, sie or es",
+    "structure": "which noun “it” means after a digression, as in er, sie or es",
+    "deixis": "the same form of address throughout, not first du, then Sie",
+    "cohesion": "the sense of a word such as “bank”, or one rendering of a word throughout",
+    "ellipsis": "the verb left out in “Tom does too”",
+}
+"""Suite → the choice that depends on context, with an example."""
+
+
 def build_suite(name: str, settings: ControlledSettings) -> list[GeneratedItem]:
     """Build the items of a suite in `SUITES`. They do not depend on the split sizes."""
     if isinstance(settings, SelectionSettings):

@@ -9,16 +9,16 @@ import functools
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import PurePosixPath
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from docmt.corpora.file_patterns import matching_names
 from docmt.corpora.readers.reader import DocumentFormat
 from docmt.corpora.readers.registry import Format
 from docmt.errors import UserError
-from docmt.settings import Settings, UserPath, nearest
+from docmt.settings import Settings, UserPath, check_name, nearest
 
 
 class Address(Settings):
@@ -119,7 +119,7 @@ class ReadableCorpus(Settings):
     """Source and target language, for example `[en, de]`, or one language for monolingual documents."""
     format: Format
     """Reader and its options."""
-    splits: dict[str, Split]
+    splits: dict[Annotated[str, AfterValidator(check_name)], Split]
     """Splits with their files, by name."""
 
     @model_validator(mode="after")
@@ -151,6 +151,8 @@ class Corpus(ReadableCorpus):
     """A commit, a release or a year that identifies the content."""
     title: str
     """A one-line description."""
+    choices: dict[str, str] = {}
+    """For test sets: the choice that depends on context, with an example in Latin script, by phenomenon."""
 
 
 class Family(Settings):

@@ -12,6 +12,7 @@ from docmt.corpora.documents import Document, iterate_documents, read_documents,
 from docmt.errors import UserError
 from docmt.files import write_json
 from docmt.logs import progress
+from docmt.settings import look_up
 
 if TYPE_CHECKING:
     from docmt.corpora.filtering import DocumentFilter
@@ -39,6 +40,11 @@ def combine(
         name = source_name(prefix, languages=languages)
         if names.setdefault(name, prefix) is not prefix:
             raise UserError(f"{prefix}: {name} is already among the inputs")
+    # `CORPUS/SPLIT`, as in the settings. Both can contain full stops.
+    references = {name: f"{name.removesuffix(f'.{prefix.name}')}/{prefix.name}" for name, prefix in names.items()}
+    for reference in filter.settings.external if filter is not None else ():
+        inputs = dict.fromkeys(references.values())
+        look_up(inputs, reference, where="corpora.filters: external", what="split among the inputs")
     counts = {name: {"documents": 0, "sentences": 0} for name in names}
 
     # A generator, so that splits are not in memory. Counts are complete after writing.
@@ -47,7 +53,7 @@ def combine(
             if filter is None:
                 documents = iterate_documents(prefix, languages=languages)
             else:
-                documents = filter.read(prefix, name.replace(".", "/"))
+                documents = filter.read(prefix, references[name])
             for document in progress(documents, label=f"read {prefix}", unit="documents"):
                 counts[name]["documents"] += 1
                 counts[name]["sentences"] += len(document)

@@ -13,13 +13,14 @@ from docmt.commands import (
     OutFile,
     SrcLang,
     TgtLang,
+    files_by_name,
     option,
     print_table,
     settings_at,
 )
 from docmt.corpora.mtdata_corpus import MtdataCorpus
 from docmt.corpora.settings import FilterSettings
-from docmt.errors import UserError
+from docmt.errors import UserError, escape_controls
 from docmt.files import write_json, write_jsonl
 
 if TYPE_CHECKING:
@@ -220,18 +221,19 @@ def filter(
     from docmt.corpora.documents import iterate_documents
     from docmt.corpora.filtering import DocumentFilter
 
-    for word in external or []:
-        reference, equals, file = word.partition("=")
-        if not equals:
-            raise UserError(f"--external {word}: expected CORPUS/SPLIT=FILE")
-        settings = settings.model_copy(update={"external": {**settings.external, reference: file}})
+    files = files_by_name("--external", external, form="CORPUS/SPLIT=FILE")
+    if files:
+        named = {reference: str(paths[-1]) for reference, paths in files.items()}
+        settings = settings.model_copy(update={"external": named})
+    if (settings.max_test_overlap is not None) != bool(tests):
+        raise UserError("corpora.filters: max_test_overlap and --tests need each other: pass both or neither")
     splits = [iterate_documents(prefix, languages=languages[:1]) for prefix in tests or []]
     tested = {sentence for split in splits for document in split for sentence in document.src if sentence}
     used = DocumentFilter(settings, languages, tested, jobs=jobs, n_examples=show)
     combine(inputs, out, languages=languages, filter=used)
     for rule, examples in used.examples.items():
         for document, src, tgt in examples:
-            print(f"{rule}\t{document}\t{src}\t{tgt}")
+            print(escape_controls(f"{rule}\t{document}\t{src}\t{tgt}", keep="\t"))
     print_table([{"rule": rule, "pairs": n} for rule, n in (used.dropped + used.masked).most_common()])
 
 

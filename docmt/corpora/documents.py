@@ -150,7 +150,7 @@ def _iterate_rows(path: Path) -> Iterator[list[str]]:
             raise UserError(f"{path}: line {line} must be a document id, a tab and a number of sentences")
         hashes.append(hash(cells[0]))
         yield cells
-    _check_unique(path, hashes)
+    _check_unique(path, path, hashes)
 
 
 def _is_count(text: str) -> bool:
@@ -158,8 +158,8 @@ def _is_count(text: str) -> bool:
     return text.isdecimal() and len(text) < 10 and int(text) > 0
 
 
-def _check_unique(path: Path, hashes_of_ids: array) -> None:
-    """Raise UserError if an index contains duplicate ids."""
+def _check_unique(path: Path, file: Path, hashes_of_ids: array) -> None:
+    """Raise UserError if an index contains duplicate ids. `file` has its content, perhaps under a temporary name."""
     import numpy as np  # here, because most commands read small indexes and should start fast
 
     hashes = np.sort(np.frombuffer(hashes_of_ids, dtype=np.int64))
@@ -167,7 +167,7 @@ def _check_unique(path: Path, hashes_of_ids: array) -> None:
     if not shared:
         return
     # Hashes can collide: read the index again, and count ids with shared hashes.
-    ids = (row.partition("\t")[0] for row in itertools.islice(iterate_lines(path), 1, None))
+    ids = (row.partition("\t")[0] for row in itertools.islice(iterate_lines(file), 1, None))
     counts = Counter(name for name in ids if hash(name) in shared)
     if duplicate := next((name for name, count in counts.items() if count > 1), None):
         raise UserError(f"{path}: duplicate document id {duplicate!r}")
@@ -208,8 +208,9 @@ def write_documents(
 ) -> None:
     """Write `PREFIX.{lang}` for each language, in the order of the sides, and, last, `PREFIX.documents.tsv`.
 
-    Documents are written one at a time. All files appear at the end, or none after an error.
+    Documents are written one at a time. All files appear at the end, or none after an error, such as a duplicate id.
     """
+    hashes = array("q")
     with contextlib.ExitStack() as stack:
         # Files opened last are closed and renamed first.
         index = stack.enter_context(atomic_writer(index_path(prefix)))
@@ -223,3 +224,6 @@ def write_documents(
                     file.write(sentence + "\n")
             masked = "\t" + " ".join(str(number + 1) for number in document.masked) if has_masks else ""
             index.write(f"{document.id}\t{len(document)}{masked}\n")
+            hashes.append(hash(document.id))
+        index.flush()
+        _check_unique(index_path(prefix), Path(index.name), hashes)

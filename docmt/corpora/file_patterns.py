@@ -6,7 +6,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
 
 from docmt.errors import UserError
-from docmt.languages import language_of
+from docmt.languages import find_tags, language_of
+
+MARKS = "._/-"
+"""Characters between the words of a file name."""
 
 
 def is_pattern(name: str | PurePath) -> bool:
@@ -45,11 +48,8 @@ def paired_files(paths: Sequence[Path], languages: Sequence[str]) -> list[tuple[
     """
     src, tgt = sides = dict[str, tuple[str, Path]](), dict[str, tuple[str, Path]]()
     for side, path, lang in zip(sides, paths, languages, strict=True):
-        # The pattern can contain another spelling of the language (`*.eng`), between dots, dashes, slashes, ….
-        words = re.split("[._/-]", path.as_posix())
-        codes = "|".join(map(re.escape, {lang, *(word for word in words if language_of(word) == language_of(lang))}))
         for file_name, file in matching_files(path):
-            name = re.sub(rf"(^|[._/-])(?:{codes})(?![^._/-])", "", file_name)
+            name = _without_language(file_name, lang)
             key = re.sub(r"(?<!\d)0+(?=\d)", "", name)
             if side.setdefault(key, (name, file)) != (name, file):
                 raise UserError(f"{file}: differs from another match of {path} only in the language: rename it")
@@ -60,3 +60,13 @@ def paired_files(paths: Sequence[Path], languages: Sequence[str]) -> list[tuple[
         if lone := next((file for key, (_, file) in side.items() if key not in other), None):
             raise UserError(f"{lone}: has no counterpart among {where}")
     return [(name, file, tgt[key][1]) for key, (name, file) in src.items()]
+
+
+def _without_language(name: str, lang: str) -> str:
+    """Return a file name without its tags of a language, in any spelling (`en`, `eng`, `en-US`)."""
+    tags = [(start, end) for code, start, end in find_tags(name) if language_of(code) == language_of(lang)]
+    for start, end in reversed(tags):
+        before, after = name[:start], name[end:]
+        if (not before or before[-1] in MARKS) and (not after or after[0] in MARKS):
+            name = before[:-1] + after
+    return name

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from langcodes import Language
 
-from docmt.corpora.documents import Document, iterate_documents, text_path
+from docmt.corpora.documents import Document, index_path, iterate_documents, iterate_index, text_path
 from docmt.corpora.settings import FilterSettings
 from docmt.errors import UserError
 from docmt.files import iterate_lines
-from docmt.languages import has_blanks, language_of
+from docmt.languages import language_of, script_in, usual_script
 from docmt.processes import map_chunks
+from docmt.settings import look_up
 
 CHUNK_PAIRS = 500
 """Pairs per chunk for a process."""
@@ -29,14 +29,19 @@ BLOCK_PAIRS = 50_000
 """Pairs whose hashes are collected in memory before they are written."""
 PARTITIONS = 256
 """Number of files for pair hashes. Only one file is in memory at a time."""
-WIDE = 3
-"""Length of a letter in languages without blanks between words, in characters."""
+WIDE_LANGUAGES, WIDE = ("zh", "ja"), 3
+"""Languages with ideographs, and the length of their letters in characters. A Thai, Khmer or Burmese letter is as long
+as an English one, although these languages have no blanks either."""
+PART_ID = re.compile(r":\d+(#\d+)?$")
+"""End of ids for parts of documents."""
 LANGUAGE_CHARACTERS = 30
 """Minimum number of letters for language identification."""
 OTHER_PROBABILITY, OWN_PROBABILITY = 0.5, 0.02
 """A side has the wrong language if another language has at least the first probability, and the expected language has
 less than the second."""
-CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\ufffd\ue000-\uf8ff]")
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\ue000-\uf8ff\U000f0000-\U000ffffd\U00100000-\U0010fffd]")
+REPLACEMENT = "\ufffd"
+WORD = re.compile(r"[^\W_]+")
 LETTERS = {
     "Arab": "\u0620-\u06ff\u0750-\u077f\ufb50-\ufdff\ufe70-\ufeff",
     "Armn": "\u0531-\u058f",
@@ -67,6 +72,15 @@ LETTERS = {
 """Letters by script, as parts of character classes."""
 LETTERS |= {"Hant": LETTERS["Hans"], "Jpan": LETTERS["Hans"] + LETTERS["Kana"]}
 LETTERS["Kore"] += LETTERS["Hans"]
+SCRIPTS = {
+    **dict.fromkeys(("az", "bs", "kk", "mn", "sh", "sr", "tg", "tk", "tt", "uz"), ("Cyrl", "Latn")),
+    **dict.fromkeys(("ks", "sd"), ("Arab", "Deva")),
+    "ku": ("Arab", "Latn"),
+    "ms": ("Arab", "Latn"),
+    "pa": ("Arab", "Guru"),
+    "ug": ("Arab", "Cyrl"),
+}
+"""Scripts of languages that are written in several. A filter accepts all of them, unless it names one."""
 
 
 class PairRules:
@@ -77,9 +91,11 @@ class PairRules:
     """
 
     def __init__(self, settings: FilterSettings, languages: Sequence[str]) -> None:
+        for lang in settings.scripts:
+            look_up(dict.fromkeys(languages), lang, where="corpora.filters: scripts", what="language")
         self.settings, self.languages = settings, [language_of(lang) for lang in languages]
-        self.widths = [1 if has_blanks(lang) else WIDE for lang in languages]
-        self.own, self.foreign = zip(*map(_letters, languages), strict=True)
+        self.widths = [WIDE if lang in WIDE_LANGUAGES else 1 for lang in self.languages]
+        self.own, self.foreign = zip(*(_letters(lang, settings.scripts.get(lang)) for lang in languages), strict=True)
         self.max_characters, self.max_identical, self.max_ratio = (
             math.inf if limit is None else limit
             for limit in (settings.max_characters, settings.max_identical_characters, settings.max_length_ratio)
@@ -104,30 +120,39 @@ class PairRules:
         checks = self.checks.items()
         return [next((name for name, check in checks if check(src, tgt)), "") for src, tgt in pairs]
 
-    def _lengths(self, *sides: str) -> list[int]:
-        columns = zip(sides, self.widths, self.own, strict=True)
+    def lengths(self, src: str, tgt: str) -> list[int]:
+        """Return the lengths of both sides in characters. An ideograph counts as three."""
+        columns = zip((src, tgt), self.widths, self.own, strict=True)
         return [len(side) + (width - 1) * (width > 1 and len(own.findall(side))) for side, width, own in columns]
 
     def _is_empty(self, src: str, tgt: str) -> bool:
         return not (src.strip() and tgt.strip())
 
     def _is_short(self, src: str, tgt: str) -> bool:
-        return src != tgt and min(self._lengths(src, tgt)) < self.settings.min_characters
+        return src != tgt and min(self.lengths(src, tgt)) < self.settings.min_characters
 
     def _is_long(self, src: str, tgt: str) -> bool:
-        return max(self._lengths(src, tgt)) > self.max_characters
+        return max(self.lengths(src, tgt)) > self.max_characters
 
     def _is_identical(self, src: str, tgt: str) -> bool:
-        return src == tgt and len(src) > self.max_identical and any(map(str.isalpha, src))
+        if min(len(src), len(tgt)) <= self.max_identical:
+            return False
+        src, tgt = src.casefold(), tgt.casefold()
+        first = WORD.search(src)
+        if first is None or first[0] not in tgt:  # most pairs
+            return False
+        words = WORD.findall(src)
+        return sorted(words) == sorted(WORD.findall(tgt)) and any(map(str.isalpha, "".join(words)))
 
     def _has_other_length(self, src: str, tgt: str) -> bool:
-        shorter, longer = sorted(self._lengths(src, tgt))
+        shorter, longer = sorted(self.lengths(src, tgt))
         is_different = longer - shorter >= self.settings.min_length_difference
         return is_different and longer > self.max_ratio * shorter
 
     def _has_control_characters(self, src: str, tgt: str) -> bool:
-        # `isprintable` is fast, but also False for some white space.
-        return not (src.isprintable() and tgt.isprintable()) and CONTROL.search(src + tgt) is not None
+        text = src + tgt
+        # `isprintable` is fast, but False for some white space, and True for the replacement character.
+        return REPLACEMENT in text or (not text.isprintable() and CONTROL.search(text) is not None)
 
     def _has_other_script(self, src: str, tgt: str) -> bool:
         for side, other, own, foreign in zip((src, tgt), (tgt, src), self.own, self.foreign, strict=True):
@@ -136,6 +161,8 @@ class PairRules:
                 n_foreign = sum(len(run) for run in runs if run.lower() not in other)
                 n_own = len(own.findall(side))
                 if n_foreign and n_own < (self.settings.min_script_share or 0) * (n_own + n_foreign):
+                    return True
+                if not n_own and sum(map(len, runs)) > self.max_identical:  # a part of the other side
                     return True
         return False
 
@@ -151,12 +178,16 @@ class PairRules:
         return False
 
 
-def _letters(lang: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return patterns for a letter in the language's script, and for runs of other letters."""
-    script = Language.get(lang).maximize().script
-    if script not in LETTERS:  # all letters are accepted
+def _letters(lang: str, script: str | None) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return patterns for a letter in the language's scripts, and for runs of other letters."""
+    if script is not None:
+        look_up(LETTERS, script, where=f"corpora.filters: scripts.{lang}", what="script")
+    script = script or script_in(lang)
+    scripts = [script] if script else SCRIPTS.get(language_of(lang), [usual_script(lang)])
+    if not LETTERS.keys() >= set(scripts):  # all letters are accepted
         return re.compile(r"\w"), re.compile(r"(?!)")
-    return re.compile(f"[{LETTERS[script]}]"), re.compile(rf"[^\W\d_{LETTERS[script]}]+")
+    letters = "".join(LETTERS[script] for script in scripts)
+    return re.compile(f"[{letters}]"), re.compile(rf"[^\W\d_{letters}]+")
 
 
 @cache
@@ -207,19 +238,28 @@ class DocumentFilter:
 
         judged = map_chunks(self._rules.judge, lines(), size=CHUNK_PAIRS, jobs=self.jobs)
         broken: Iterator[str] = itertools.chain.from_iterable(judged)
-        if not self.settings.duplicates:
-            broken = (rule or "duplicate" * again for rule, again in zip(broken, find_duplicates(lines), strict=True))
         if name in self.settings.external:
             broken = _add_external(broken, Path(self.settings.external[name]))
+        repeated: Iterator[int] = itertools.repeat(0)
+        if not self.settings.duplicates:
+            repeated = number_repeated(lines, self._rules.lengths)
+        occurred = bytearray()  # 1 for texts that occurred, by number
+        self._part_ids = {name for name, _ in iterate_index(index_path(prefix)) if PART_ID.search(name)}
         for document in iterate_documents(prefix, languages=self.languages):
             self.counts["documents_read"] += 1
             self.counts["sentences_read"] += len(document)
             rules = list(itertools.islice(broken, len(document)))
+            numbers = list(itertools.islice(repeated, len(document)))
             if self._is_in_tests(document):
                 self.counts["documents_dropped"] += 1
                 self.dropped["test overlap"] += len(document)
-            else:
-                yield from self._treat(document, rules)
+                continue
+            # Pairs that are dropped for another reason are no first occurrence.
+            new = _mark_duplicates(rules, numbers, occurred)
+            documents = list(self._treat(document, rules))
+            for number in new if documents else ():
+                occurred[number] = 1
+            yield from documents
         next(broken, None)  # raises UserError if an external file has surplus lines
 
     def _is_in_tests(self, document: Document) -> bool:
@@ -253,34 +293,60 @@ class DocumentFilter:
             self.counts["documents_cut"] += 1
             for before, end in itertools.pairwise([-1, *failed, len(document)]):
                 if (start := before + 1) < end:
-                    # The id contains the number of the first sentence, from 1.
                     sides = tuple(side[start:end] for side in document.sides)
-                    yield Document(f"{document.id}:{start + 1}", sides)
+                    yield Document(self._part_id(document.id, start + 1), sides)
+
+    def _part_id(self, document_id: str, sentence: int) -> str:
+        """Return an id with the number of the part's first sentence, from 1, which no other document has."""
+        name = f"{document_id}:{sentence}"
+        names = itertools.chain([name], (f"{name}#{n}" for n in itertools.count(2)))
+        return next(name for name in names if name not in self._part_ids)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the counts for a JSON file."""
         return {**self.counts, "dropped": dict(self.dropped), "masked": dict(self.masked)}
 
 
-def find_duplicates(lines: Callable[[], Iterable[tuple[str, str]]]) -> Iterator[bool]:
-    """Yield True per long pair that has occurred before. Memory grows by one bit per pair."""
-    n_pairs = 0
+def number_repeated(
+    pairs: Callable[[], Iterable[tuple[str, str]]], lengths: Callable[[str, str], Sequence[int]]
+) -> Iterator[int]:
+    """Yield a number per pair: equal for equal long pairs, from 1, and 0 for short pairs and for pairs that occur once.
+
+    Hashes and numbers are on disk.
+    """
+    n_pairs = n_texts = 0
     with tempfile.TemporaryDirectory() as folder:
-        hashes = (hash(pair) if max(map(len, pair)) >= DUPLICATE_CHARACTERS else 0 for pair in lines())
+        hashes = (hash(pair) if max(lengths(*pair)) >= DUPLICATE_CHARACTERS else 0 for pair in pairs())
         while len(block := np.fromiter(itertools.islice(hashes, BLOCK_PAIRS), dtype=np.int64)):
             rows = np.stack((block, np.arange(n_pairs, n_pairs + len(block))), axis=1)[block != 0]
             n_pairs += len(block)
             for partition in range(PARTITIONS):
                 with open(f"{folder}/{partition}", "ab") as file:
                     rows[rows[:, 0] % PARTITIONS == partition].tofile(file)
-        bits = np.zeros(n_pairs // 8 + 1, dtype=np.uint8)
-        for partition in range(PARTITIONS) if n_pairs else ():
+        if not n_pairs:
+            return
+        numbers = np.memmap(f"{folder}/numbers", dtype=np.int64, mode="w+", shape=n_pairs)
+        for partition in range(PARTITIONS):
             rows = np.fromfile(f"{folder}/{partition}", dtype=np.int64).reshape(-1, 2)
-            rows = rows[np.argsort(rows[:, 0], kind="stable")]
-            again = rows[1:, 1][rows[1:, 0] == rows[:-1, 0]]
-            np.bitwise_or.at(bits, again // 8, (1 << again % 8).astype(np.uint8))
-    for number in range(n_pairs):
-        yield bool(bits[number // 8] >> (number % 8) & 1)
+            _, texts, counts = np.unique(rows[:, 0], return_inverse=True, return_counts=True)
+            is_repeated = counts > 1
+            number_of_text = np.where(is_repeated, n_texts + np.cumsum(is_repeated), 0)
+            n_texts += int(is_repeated.sum())
+            numbers[rows[:, 1]] = number_of_text[texts]
+        for first in range(0, n_pairs, BLOCK_PAIRS):
+            yield from numbers[first : first + BLOCK_PAIRS].tolist()
+
+
+def _mark_duplicates(rules: list[str], numbers: Sequence[int], occurred: bytearray) -> set[int]:
+    """Let pairs that occurred before fail, and return the numbers of new texts in this document."""
+    occurred.extend(bytes(max(0, max(numbers) + 1 - len(occurred))))
+    new: set[int] = set()
+    for position, number in enumerate(numbers):
+        if number and not rules[position]:
+            if occurred[number] or number in new:
+                rules[position] = "duplicate"
+            new.add(number)
+    return new
 
 
 def _add_external(broken: Iterator[str], path: Path) -> Iterator[str]:

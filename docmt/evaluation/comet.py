@@ -8,29 +8,33 @@ to both references and hypotheses.
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from docmt.checksums import check_planned
 from docmt.errors import UserError
-from docmt.evaluation.external_programs import find_program, run_program
+from docmt.evaluation.external_programs import find_program, missing_row, run_program
 from docmt.evaluation.metrics import COMET, CometSettings
 from docmt.evaluation.score_rows import ScoreRow
 from docmt.evaluation.scoring import TranslatedTest
 from docmt.files import read_json, write_lines
-from docmt.gpu_locks import claim_gpus
+from docmt.gpu_locks import claim_gpus, first_gpu
+
+if TYPE_CHECKING:
+    from docmt.models.gpus import DeviceMeter
 
 SEPARATOR = " </s> "
 
 
 def score_comet(test: TranslatedTest, settings: CometSettings) -> list[ScoreRow]:
-    """Return the mean segment score, times 100. Empty for hypotheses that are not aligned by sentence."""
+    """Return the mean segment score, times 100. Empty for hypotheses that are not aligned by sentence.
+
+    If the program is missing, the row has no value, as for all metrics.
+    """
     if not test.is_aligned:
         return []
     program = find_program(settings.program)
     if program is None:
-        raise UserError(
-            f"evaluation.comet.program: {settings.program!r} not found: create the environment from "
-            "workflow/envs/comet.yml, and set this key to the path of its comet-score"
-        )
+        return [missing_row(COMET, missing_program(settings))]
     if not Path(settings.model_file).is_file():
         raise UserError(f"evaluation.comet.checkpoint: {settings.model_file}: no such file")
     check_planned(Path(settings.model_file))
@@ -44,6 +48,22 @@ def score_comet(test: TranslatedTest, settings: CometSettings) -> list[ScoreRow]
     scores = _run(program, texts, settings)
     signature = f"model:{Path(settings.checkpoint).name}|context:{settings.context}|mean of segments × 100"
     return [{"metric": COMET, "value": 100 * sum(scores) / len(scores), "n": len(scores), "signature": signature}]
+
+
+def missing_program(settings: CometSettings) -> str:
+    """Return the reason for a missing score, and what to do."""
+    return (
+        f"evaluation.comet.program: {settings.program!r} not found: create the environment from "
+        "workflow/envs/comet.yml, and set this key to the path of its comet-score"
+    )
+
+
+def claim_device(settings: CometSettings) -> "DeviceMeter":
+    """Reserve a GPU for the program if it uses one, and return a meter of its device."""
+    from docmt.models.gpus import DeviceMeter
+
+    claim_gpus(settings.gpus)
+    return DeviceMeter("cuda", gpu=first_gpu() or "GPU-unknown") if settings.gpus else DeviceMeter("cpu")
 
 
 def with_context(
@@ -67,7 +87,6 @@ def _run(program: str, texts: dict[str, list[str]], settings: CometSettings) -> 
         command = [program, *(str(files.get(word, word)) for word in options), "--model", settings.model_file]
         command += ["--batch_size", str(settings.batch_size), "--gpus", str(settings.gpus)]
         command += ["--enable-context"] if settings.context else []
-        claim_gpus(settings.gpus)  # the program uses the first visible GPU
         run_program(command, name=COMET)
         content = read_json(files["scores.json"])
     # Newer versions write the segments under the name of the hypotheses file.

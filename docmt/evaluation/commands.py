@@ -22,7 +22,7 @@ from docmt.corpora.documents import index_path, read_documents, read_index, sing
 from docmt.corpora.suite_items import ContrastiveItem, GenerativeItem, read_generative_suite, read_suite
 from docmt.decoding.commands import Device, ModelFile, choose_device
 from docmt.decoding.settings import DecodingSettings
-from docmt.errors import UserError
+from docmt.errors import UserError, escape_controls
 from docmt.evaluation.contrastive_accuracy import (
     is_right,
     read_log_probabilities,
@@ -89,6 +89,7 @@ def run(
     Args:
         training: raw parallel training text, to improve the word alignment for APT. Files as in --texts.
     """
+    _refuse_unused(settings, contrast=["ties"])
     aligned_with = single_prefix(training, option="--training") if training else None
     scores = []
     for test in match_outputs(outputs, texts=texts, suites=suites, references=references):
@@ -102,6 +103,15 @@ def run(
         else:
             scores.append(_generative_scores(test, tgt_lang))
     write_scores(out, scores, run=vars(run), settings=settings.model_dump(), fingerprint=fingerprint)
+
+
+def _refuse_unused(settings: EvaluationSettings, *, contrast: Sequence[str]) -> None:
+    """Raise UserError for keys that a command does not read. Of the section `contrast`, it reads the listed keys."""
+    if settings.comet is not None:
+        raise UserError("--settings: comet: COMET is computed by `docmt evaluate comet`; remove this key")
+    if unused := sorted(settings.contrast.model_fields_set - {*contrast}):
+        reason = "is used by `docmt decode score-candidates`" if contrast else "applies to contrastive test sets"
+        raise UserError(f"--settings: contrast.{unused[0]}: {reason}; remove this key")
 
 
 def _read_translations(
@@ -170,14 +180,16 @@ def comet(
         docmt evaluate comet --settings @comet.json --texts test.en test.de test.documents.tsv --src-lang en
         --tgt-lang de --hypotheses hypotheses.jsonl --dataset ende --system mine --seed 1 --test talks --out comet.json
     """
-    from docmt.evaluation.comet import score_comet
+    from docmt.evaluation.comet import claim_device, score_comet
 
     if settings.comet is None:
         raise UserError("evaluation.comet: set its checkpoint in --settings")
     scored = TestOutputs("test", test, single_prefix(texts, option="--texts"), [hypotheses])
     (translated,) = _read_translations(scored, settings, src_lang, tgt_lang)
+    meter = claim_device(settings.comet)
     scores = _translation_scores(scored, translated, partial(score_comet, settings=settings.comet))
-    write_scores(out, [scores], run=vars(run), settings=settings.model_dump(), fingerprint=fingerprint)
+    facts = {"settings": settings.model_dump(), "fingerprint": fingerprint, **meter.facts()}
+    write_scores(out, [scores], run=vars(run), **facts)
 
 
 @commands.command
@@ -296,6 +308,7 @@ def compare(
     """
     from docmt.evaluation.significance import compare_systems
 
+    _refuse_unused(settings, contrast=[])
     for metric in settings.metrics:
         needs = find_metric(metric).needs
         if MODEL in needs:
@@ -343,7 +356,7 @@ def _print_comparison(rows: list[dict[str, Any]]) -> None:
     lines = []
     for row in rows:
         numbers = ["–" if row[key] is None else format(row[key], form) for key, form in forms.items()]
-        lines.append([row["system"], row["metric"], *numbers])
+        lines.append([escape_controls(row["system"]), row["metric"], *numbers])
     # Otherwise, tabulate would parse numbers and drop trailing zeros.
     aligned = ["left"] * 2 + ["right"] * 6
     print(tabulate(lines, headers, tablefmt="simple", colalign=aligned, disable_numparse=True))
@@ -376,6 +389,7 @@ def difference(
     """
     from docmt.evaluation.significance import compare_translations, compare_verdicts
 
+    _refuse_unused(settings, contrast=["ties"])
     rows = []
     for test in match_outputs(outputs, texts=texts, suites=suites, references=references, baseline=baseline):
         if test.kind == "test":

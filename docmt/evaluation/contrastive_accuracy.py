@@ -1,6 +1,7 @@
 """Accuracy on contrastive test sets."""
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import NormalDist
@@ -25,6 +26,7 @@ SCORES = {
 RULES = ContrastSettings()
 RANGES = {"0": 0, "1": 1, "2": 2, "3": 3, "4–6": 6, "7–10": 10, "> 10": math.inf}
 """Distance bins: name → last distance. Single distances have few items."""
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|[+-]?(inf|nan)", re.IGNORECASE)
 TestedItem = TypeVar("TestedItem", ContrastiveItem, GenerativeItem)
 
 
@@ -49,7 +51,7 @@ def read_user_log_probabilities(path: Path, items: Sequence[ContrastiveItem]) ->
     """Read user-supplied candidate scores. Returns `{"id", "scores"}` per item, in order.
 
     The file is JSON from `docmt decode score-candidates` (its name ends in `.json`), or text with one line per item
-    that contains the candidate scores in order. Higher scores are better.
+    that contains the candidate scores in order. Scores are log probabilities, so positive scores are refused.
     """
     scores: Mapping[str, Sequence[float]]
     if path.suffix == ".json":
@@ -61,12 +63,18 @@ def read_user_log_probabilities(path: Path, items: Sequence[ContrastiveItem]) ->
             raise UserError(f"{path}: {len(lines)} lines for {len(items)} items: write one line for each item")
         scores = {}
         for number, (item, line) in enumerate(zip(items, lines, strict=True), start=1):
-            try:
-                scores[item.id] = [float(word) for word in line.split()]
-            except ValueError:
-                problem = f"{line!r} is not a list of numbers separated by spaces"
-                raise UserError(f"{path}: line {number}: {problem}") from None
-    return [{"id": item.id, "scores": scores_of(item, scores, where=str(path))} for item in items]
+            words = line.split()
+            if not all(map(NUMBER.fullmatch, words)):
+                raise UserError(f"{path}: line {number}: {line!r} is not a list of numbers separated by spaces")
+            scores[item.id] = [float(word) for word in words]
+    rows = [{"id": item.id, "scores": scores_of(item, scores, where=str(path))} for item in items]
+    for row in rows:
+        if (highest := max(row["scores"])) > 0:
+            raise UserError(
+                f"{path}: item {row['id']!r} has the score {highest:g}, but log probabilities are at most 0: negate "
+                "scores for which lower is better, such as losses"
+            )
+    return rows
 
 
 def score_contrast(

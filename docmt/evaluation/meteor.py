@@ -18,6 +18,8 @@ from docmt.languages import language_of
 
 PACKAGE = "pycocoevalcap"  # contains the program and the English paraphrase table
 JAVA_OPTIONS = ["-Xmx2G", "-XX:+UseSerialGC", "-Dfile.encoding=UTF-8"]
+DOTTED_CASE = ("tr", "az")
+"""Languages with other lower-case letters for I and İ. METEOR ignores case, by the rules of Java's language."""
 PARAPHRASE = "paraphrase"
 
 
@@ -50,8 +52,9 @@ def score_meteor(test: TranslatedTest, metrics: Mapping[str, Metric]) -> list[Sc
     """Return METEOR rows, one per metric."""
     if not metrics:
         return []
+    tgt_language = language_of(test.tgt_lang)
     is_independent = test.settings.meteor_language == "independent"
-    language = INDEPENDENT if is_independent else LANGUAGES.get(language_of(test.tgt_lang), INDEPENDENT)
+    language = INDEPENDENT if is_independent else LANGUAGES.get(tgt_language, INDEPENDENT)
     texts, words = test.texts, "METEOR's own"
     try:
         jar, java = find_meteor()
@@ -60,6 +63,7 @@ def score_meteor(test: TranslatedTest, metrics: Mapping[str, Metric]) -> list[Sc
     except NotComputableError as reason:
         return [missing_row(name, reason) for name in metrics]
     options, has_table = language_options(language, jar)
+    case = tgt_language if tgt_language in DOTTED_CASE else "en"
     n_references = len(test.references)
     several = ["-r", str(n_references)] if n_references > 1 else []
     rows: list[ScoreRow] = []
@@ -69,11 +73,12 @@ def score_meteor(test: TranslatedTest, metrics: Mapping[str, Metric]) -> list[Sc
         score, identity = run_meteor(
             joined,
             [reference for group in zip(*segments, strict=True) for reference in group],
-            command=[java, *JAVA_OPTIONS, "-jar", str(jar)],
+            command=[java, *JAVA_OPTIONS, f"-Duser.language={case}", "-jar", str(jar)],
             options=[*options, *several],
         )
         signature = f"{identity}|paraphrase table:{'yes' if has_table else 'no'}|words:{words}|segments:{metric.unit}"
         signature += f"|package:{PACKAGE} {metadata.version(PACKAGE)}" + (f"|refs:{n_references}" if several else "")
+        signature += f"|case:{case}" if case != "en" else ""
         rows.append({"metric": name, "value": 100 * score, "n": len(joined), "signature": signature})
     return rows
 

@@ -82,15 +82,20 @@ def show_driver_to_triton() -> None:
 
 
 class DeviceMeter:
-    """A device of this process, and the energy that it has used since the meter was made."""
+    """A device, and the energy that it has used since the meter was made.
 
-    def __init__(self, device: str | torch.device) -> None:
-        self.device = torch.device(device)
-        self._start = _millijoules(self.device)
+    Args:
+        device: device of this process.
+        gpu: identifier of the GPU, if another program uses it.
+    """
+
+    def __init__(self, device: str | torch.device, *, gpu: str | None = None) -> None:
+        self.device, self.gpu = torch.device(device), gpu
+        self._start = _millijoules(self)
 
     def joules(self) -> float | None:
         """Return the energy, also for other processes on the card. None if it is not known, as on a CPU."""
-        end = _millijoules(self.device)
+        end = _millijoules(self)
         return None if self._start is None or end is None else (end - self._start) / 1000
 
     def facts(self) -> dict[str, Any]:
@@ -99,23 +104,23 @@ class DeviceMeter:
         return {"device": self.device.type, "n_devices": 1} | ({} if joules is None else {"joules": joules})
 
 
-def _millijoules(device: torch.device) -> int | None:
+def _millijoules(meter: DeviceMeter) -> int | None:
     """Return the energy counter of a GPU, which starts when the driver is loaded.
 
     None without such a counter, as on GPUs before Volta or of AMD.
     """
-    if device.type != "cuda":
+    if meter.device.type != "cuda":
         return None
     try:
         nvml = ctypes.CDLL(NVML)
     except OSError:
         return None
     # NVML counts GPUs by slot and ignores CUDA_VISIBLE_DEVICES.
-    identifier = f"GPU-{torch.cuda.get_device_properties(device).uuid}".encode()
+    identifier = meter.gpu or f"GPU-{torch.cuda.get_device_properties(meter.device).uuid}"
     handle, energy = ctypes.c_void_p(), ctypes.c_ulonglong()
     failed = (
         nvml.nvmlInit_v2()
-        or nvml.nvmlDeviceGetHandleByUUID(identifier, ctypes.byref(handle))
+        or nvml.nvmlDeviceGetHandleByUUID(identifier.encode(), ctypes.byref(handle))
         or nvml.nvmlDeviceGetTotalEnergyConsumption(handle, ctypes.byref(energy))
     )
     return None if failed else energy.value

@@ -4,9 +4,11 @@ from pathlib import Path
 from typing import Annotated
 
 from docmt.commands import CommandGroup, OutFile, SrcLang, TgtLang, option, settings_at
+from docmt.corpora.documents import single_prefix
 from docmt.errors import UserError
-from docmt.report.manifest import Manifest, ReaderManifest
+from docmt.report.report_files import ReaderFiles, ReportFiles
 from docmt.report.settings import ReportSettings
+from docmt.report.study_facts import StudyFacts
 from docmt.settings import look_up
 
 commands = CommandGroup("report")
@@ -16,8 +18,10 @@ ScoreFiles = Annotated[list[Path], option("JSON files of `docmt evaluate`.")]
 Fingerprints = Annotated[
     list[str] | None, option("expected fingerprints. Scores and differences with other fingerprints are refused.")
 ]
-PaperColumns = Annotated[str, option("properties of systems from the config, as JSON: {SYSTEM: {COLUMN: WORD}}.")]
-Histories = Annotated[str, option("other input files (docs/report.md) as JSON or @FILE.")]
+Study = Annotated[StudyFacts, settings_at("study", "facts on systems and datasets (docs/report.md) as JSON or @FILE.")]
+Histories = Annotated[
+    list[Path] | None, option("history.csv of `docmt train`, as DATASET/runs/SYSTEM/seedN/history.csv.")
+]
 TablePrefix = Annotated[Path, option("path without suffix; .csv, .md, .tex and .txt are written.")]
 
 
@@ -37,7 +41,7 @@ def collect(*, scores: ScoreFiles, fingerprints: Fingerprints = None, out: OutFi
 def table(
     *,
     settings: Settings = ReportSettings(),
-    paper_columns: PaperColumns = "{}",
+    study: Study = StudyFacts(),
     name: str,
     scores: ScoreFiles,
     differences: list[Path] | None = None,
@@ -56,13 +60,12 @@ def table(
     from docmt.report.differences import read_differences
     from docmt.report.input_files import gather_scores
     from docmt.report.score_tables import paper_table
-    from docmt.report.summary import read_paper_columns
     from docmt.report.tables import to_text, write_table
 
     look_up(settings.tables, name, where="report.tables", what="table")
     gathered = gather_scores(scores, fingerprints=fingerprints or [])
     tested = read_differences(differences or [], fingerprints=fingerprints or [])
-    made = paper_table(gathered, name, settings, read_paper_columns(paper_columns), tested)
+    made = paper_table(gathered, name, settings, study.paper_columns, tested)
     if made is None:
         raise UserError(f"report.tables.{name}: the score files contain none of its systems, tests and metrics")
     write_table(out, made)
@@ -74,7 +77,7 @@ def cases(
     *,
     settings: Settings = ReportSettings(),
     name: str,
-    prefix: Path,
+    texts: Annotated[list[Path], option("raw text of the test split: PREFIX.documents.tsv, and PREFIX.LANG.")],
     src_lang: SrcLang,
     tgt_lang: TgtLang,
     system: Path,
@@ -84,12 +87,11 @@ def cases(
     """Select the sentences of a case study.
 
     Example:
-        docmt report cases --settings @report.json --name pronouns --prefix text/test --src-lang en --tgt-lang de
-        --system b.jsonl --baseline a.jsonl --out cases
+        docmt report cases --settings @report.json --name pronouns --texts test.en test.de test.documents.tsv
+        --src-lang en --tgt-lang de --system b.jsonl --baseline a.jsonl --out cases
 
     Args:
         name: case study name in `report.cases`.
-        prefix: raw test text, as PREFIX.{lang}.
         system: the better system's translations.
         baseline: the other system's translations.
     """
@@ -98,7 +100,7 @@ def cases(
     from docmt.report.tables import write_table
 
     layout = look_up(settings.cases, name, where="report.cases", what="case study")
-    files = {"prefix": prefix, "system": system, "baseline": baseline}
+    files = {"prefix": single_prefix(texts, option="--texts"), "system": system, "baseline": baseline}
     values = choose_cases(layout, settings, src_lang=src_lang, tgt_lang=tgt_lang, **files)
     write_table(out, case_table(name, values, settings))
 
@@ -107,10 +109,10 @@ def cases(
 def figure(
     *,
     settings: Settings = ReportSettings(),
-    paper_columns: PaperColumns = "{}",
+    study: Study = StudyFacts(),
     name: str,
-    scores: Annotated[list[Path] | None, option("JSON files of `docmt evaluate`.")] = None,
-    manifest: Histories = '{"runs": {}}',
+    scores: ScoreFiles | None = None,
+    histories: Histories = None,
     fingerprints: Fingerprints = None,
     out: Annotated[Path, option("path without suffix; .svg, .png and .csv are written.")],
 ) -> None:
@@ -124,17 +126,16 @@ def figure(
     """
     from docmt.report.figures import draw_plot, study_styles, write_plot
     from docmt.report.input_files import gather_scores, read_histories
-    from docmt.report.summary import read_paper_columns
 
     pictures = {**settings.figures, **settings.curves}
     look_up(pictures, name, where="report.figures and report.curves", what="picture")
     plot = draw_plot(
         name,
         settings,
-        study_styles(settings, []),
+        study_styles(settings, study.systems),
         scores=gather_scores(scores or [], fingerprints=fingerprints or []),
-        paper_columns=read_paper_columns(paper_columns),
-        histories=read_histories(Manifest.from_argument(manifest, where="manifest")),
+        paper_columns=study.paper_columns,
+        histories=read_histories(histories or []),
     )
     if plot is None:
         raise UserError(f"{name}: the score files and histories contain no data for this figure")
@@ -146,16 +147,15 @@ def claims(
     *,
     settings: Settings = ReportSettings(),
     name: list[str] | None = None,
-    scores: Annotated[list[Path] | None, option("JSON files of `docmt evaluate`.")] = None,
-    manifest: Histories = '{"runs": {}}',
+    scores: ScoreFiles | None = None,
+    histories: Histories = None,
     fingerprints: Fingerprints = None,
     out: Annotated[Path, option("path without suffix; .csv, .md and .txt are written.")],
 ) -> None:
     """Test the study's claims against scores and training histories.
 
     Example:
-        docmt report claims --settings @report.json --scores a/scores.json b/scores.json --manifest @manifest.json
-        --out claims
+        docmt report claims --settings @report.json --scores a/scores.json b/scores.json --out claims
 
     Args:
         name: claim names in `report.claims`. Default: all.
@@ -166,9 +166,8 @@ def claims(
 
     for claim in name or []:
         look_up(settings.claims, claim, where="report.claims", what="claim")
-    histories = read_histories(Manifest.from_argument(manifest, where="manifest"))
     gathered = gather_scores(scores or [], fingerprints=fingerprints or [])
-    judged = claims_table(gathered, histories, settings, names=name)
+    judged = claims_table(gathered, read_histories(histories or []), settings, names=name or None)
     if judged is None:
         raise UserError("report.claims: the study has no claims; docs/claims.md explains how to add some")
     write_table(out, judged, suffixes=("csv", "md", "txt"))
@@ -179,46 +178,47 @@ def claims(
 def render(
     *,
     settings: Settings = ReportSettings(),
-    paper_columns: PaperColumns = "{}",
+    study: Study = StudyFacts(),
     scores: Path,
-    manifest: Histories = '{"runs": {}}',
+    files: ReportFiles = ReportFiles(),
+    reader: str | None = None,
     fingerprints: Fingerprints = None,
     out: Path,
 ) -> None:
     """Write tables, figures and the page, and print the main tables.
 
     Example:
-        docmt report render --settings @report.json --scores scores.csv --manifest @manifest.json --out report
+        docmt report render --settings @report.json --scores scores.csv --histories ende/runs/base/seed1/history.csv
+        --out report
 
     Args:
         scores: table written by `docmt report collect`.
+        reader: link to the page with the translations. Default: no link.
         out: output folder.
     """
     from docmt.report.input_files import read_scores_table
     from docmt.report.page import build_report, write_report
-    from docmt.report.summary import read_paper_columns
 
-    report = build_report(
-        read_scores_table(scores, fingerprints=fingerprints or []),
-        settings,
-        paper_columns=read_paper_columns(paper_columns),
-        manifest=Manifest.from_argument(manifest, where="manifest"),
-        fingerprints=fingerprints or [],
-    )
+    gathered = read_scores_table(scores, fingerprints=fingerprints or [])
+    report = build_report(gathered, settings, files=files, study=study, reader=reader, fingerprints=fingerprints or [])
     write_report(out, report)
     print(report.printed())
 
 
 @commands.command
-def reader(*, settings: Settings = ReportSettings(), manifest: str, out: OutFile) -> None:
+def reader(
+    *,
+    settings: Settings = ReportSettings(),
+    study: Study = StudyFacts(),
+    files: ReaderFiles = ReaderFiles(),
+    out: OutFile,
+) -> None:
     """Write the reader page, which shows translations and suite items.
 
     Example:
-        docmt report reader --settings @report.json --manifest @manifest.json --out reader.html
-
-    Args:
-        manifest: input files (docs/reader.md) as JSON or @FILE.
+        docmt report reader --study '{"languages": {"ende": ["en", "de"]}}'
+        --outputs ende/runs/base/seed1/decoding/suite_gender.json --suites ende/gender=gender.jsonl --out reader.html
     """
     from docmt.report.reader.reader_page import write_reader
 
-    write_reader(out, ReaderManifest.from_argument(manifest, where="manifest"), settings)
+    write_reader(out, files, study, settings)

@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +12,6 @@ from pydantic import BaseModel, ValidationError
 from docmt.errors import UserError
 from docmt.files import read_json
 from docmt.report.dataframes import column
-from docmt.report.manifest import Manifest
 from docmt.report.tables import Table, count, label, score
 
 log = logging.getLogger(__name__)
@@ -30,6 +29,7 @@ RECORDS = {
     "score_candidates": "decoding/suite_{part}.json",
     "translate_suite": "decoding/generated_{part}.job.json",
     "evaluate_cxmi": "scores/cxmi_{part}.json",
+    "evaluate_comet": "scores/comet_{part}.json",
 }
 
 
@@ -60,29 +60,28 @@ class JobCosts(NamedTuple):
     joules: float = 0.0
 
 
-def read_costs(manifest: Manifest, scores: pd.DataFrame) -> pd.DataFrame | None:
+def read_costs(benchmarks: Path | None, stages: Mapping[str, Sequence[str]]) -> pd.DataFrame | None:
     """Return jobs, core-hours, GPU-hours and GPU energy by stage. None without benchmarks.
 
     The energy is missing if it is unknown for a job on a GPU, or if no job used a GPU.
+
+    Args:
+        benchmarks: folder with `RULE/NAME.tsv`, next to the folders of datasets.
+        stages: rules by stage.
     """
-    if manifest.benchmarks is None:
+    if benchmarks is None:
         return None
-    # Systems that translate with another system's model have scores, but are not among the trained runs.
-    runs = {*manifest.trained(), *zip(scores["dataset"], scores["system"], scores["seed"], strict=True)}
-    folders = {
-        f"{dataset}/{system}/seed{seed}": manifest.folder(dataset, system, seed) for dataset, system, seed in runs
-    }
-    stage_of = {rule: stage for stage, rules in manifest.stages.items() for rule in rules}
-    unlisted = sorted({path.name for path in manifest.benchmarks.glob("*/")} - set(stage_of))
-    stages: dict[str, list[JobCosts]] = {}
+    stage_of = {rule: stage for stage, rules in stages.items() for rule in rules}
+    unlisted = sorted({path.name for path in benchmarks.glob("*/")} - set(stage_of))
+    jobs_of: dict[str, list[JobCosts]] = {}
     for rule in [*stage_of, *unlisted]:
-        for path in sorted((manifest.benchmarks / rule).rglob("*.tsv")) if rule not in PAGES else ():
-            if costs := read_job_costs(path, rule, folders):
-                stages.setdefault(stage_of.get(rule, OTHER), []).append(costs)
-    if not stages:
+        for path in sorted((benchmarks / rule).rglob("*.tsv")) if rule not in PAGES else ():
+            if costs := read_job_costs(path, rule, benchmarks.parent):
+                jobs_of.setdefault(stage_of.get(rule, OTHER), []).append(costs)
+    if not jobs_of:
         return None
     rows = []
-    for stage, jobs in stages.items():
+    for stage, jobs in jobs_of.items():
         cpu_seconds, gpu_seconds, joules = map(sum, zip(*jobs, strict=True))
         hours = {"core_hours": cpu_seconds / HOUR, "gpu_hours": gpu_seconds / HOUR}
         rows.append({"stage": stage, "jobs": len(jobs), **hours, "gpu_kwh": joules / KWH if gpu_seconds else math.nan})
@@ -125,11 +124,11 @@ def costs_table(costs: pd.DataFrame | None) -> Table | None:
     )
 
 
-def read_job_costs(benchmark: Path, rule: str, run_folders: Mapping[str, Path]) -> JobCosts | None:
+def read_job_costs(benchmark: Path, rule: str, results: Path) -> JobCosts | None:
     """Read the costs of a job from `FOLDER/{rule}/NAME.tsv` and its record.
 
-    `run_folders` maps `{dataset}/{system}/seed{seed}` to the run folder, where a job records its device and sessions.
-    If the file is not a benchmark, a warning is logged and None is returned.
+    `results` contains the run folders `{dataset}/runs/{system}/seed{seed}`, where a job records its device and
+    sessions. If the file is not a benchmark, a warning is logged and None is returned.
     """
     try:
         # Snakemake writes `NA` or `-` where a job ended before the first measurement. It writes several rows when it
@@ -145,8 +144,8 @@ def read_job_costs(benchmark: Path, rule: str, run_folders: Mapping[str, Path]) 
     facts = None
     if rule in RECORDS:
         run, part = (benchmark.parent, benchmark.stem) if "{part}" in RECORDS[rule] else (benchmark.with_suffix(""), "")
-        if folder := run_folders.get("/".join(run.parts[-3:])):
-            facts = read_job_facts(folder / RECORDS[rule].format(part=part))
+        dataset, system, seed = run.parts[-3:]
+        facts = read_job_facts(results / dataset / "runs" / system / seed / RECORDS[rule].format(part=part))
     facts = facts or JobFacts(device="cpu", n_devices=1)
     if facts.n_nodes > 1:  # Snakemake only sees the `srun` that started its processes
         cpu_seconds = facts.cpu_seconds or math.nan

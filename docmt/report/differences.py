@@ -41,6 +41,10 @@ class Difference(PairedDifference):
         """`*`, `**` or nothing."""
         return next((mark for level, mark in LEVELS if self.highest_p < level), "")
 
+    def is_zero(self, digits: int) -> bool:
+        """True if the difference rounds to zero. One sentence can make 0.0001 BLEU significant, so it has no mark."""
+        return round(self.difference, digits) == 0
+
 
 ROW = TypeAdapter(Difference)
 # A study's paired tests by `key`. Tables without a baseline look up None, which is never a key.

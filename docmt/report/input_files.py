@@ -1,4 +1,4 @@
-"""Report input: the long score table and manifest files."""
+"""Report input: the long score table, training histories, counts and measurements."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ import pandas as pd
 from docmt.checksums import open_verified
 from docmt.errors import UserError
 from docmt.files import read_json
+from docmt.paths import HISTORY, name_paths
 from docmt.report.dataframes import column, records
-from docmt.report.manifest import Manifest
 from docmt.report.score_files import COLUMNS, KEY, NEEDED, TYPES, check_rows, gather_rows
 
 
@@ -74,13 +74,13 @@ class History:
         return {"dataset": self.dataset, "system": self.system, "seed": self.seed}
 
 
-def read_histories(manifest: Manifest) -> list[History]:
-    """Read `history.csv` for all trained runs."""
-    return [History(*run, _read_history(manifest.folder(*run) / "history.csv")) for run in manifest.trained()]
-
-
-def _read_history(path: Path) -> pd.DataFrame:
-    return read_table(path, needed=("step",)).astype("float64").dropna(subset=["step"])
+def read_histories(paths: Iterable[Path]) -> list[History]:
+    """Read `history.csv` of trainings. Dataset, system and seed come from the path."""
+    histories = []
+    for (dataset, system, seed), path in name_paths(HISTORY, paths).items():
+        table = read_table(path, needed=("step",)).astype("float64").dropna(subset=["step"])
+        histories.append(History(dataset, system, int(seed), table))
+    return histories
 
 
 def read_tables(paths: Iterable[Path], *, needed: Sequence[str], words: Sequence[str]) -> pd.DataFrame:
@@ -96,9 +96,8 @@ def read_overlaps(paths: Mapping[str, Path]) -> list[tuple[str, str, dict[str, A
         tests = [counts.items() if isinstance(counts, dict) else [("", None)] for counts in content["tests"].values()]
         words = ("test", "seen_document_ids")
         if not all(isinstance(value, int | float) for counts in tests for name, value in counts if name not in words):
-            raise UserError(
-                f"{paths[dataset]}: key 'tests' must map tests to counts: run `docmt corpora count-overlap`"
-            )
+            path = paths[dataset]
+            raise UserError(f"{path}: key 'tests' must map tests to counts: run `docmt corpora count-overlap`")
         overlaps += [(dataset, test, counts) for test, counts in content["tests"].items()]
     return overlaps
 

@@ -11,6 +11,7 @@ from docmt import __version__
 from docmt.errors import UserError
 from docmt.evaluation.metrics import ACCURACIES
 from docmt.files import atomic_path, atomic_writer
+from docmt.paths import OVERLAP, PARSER_SCORES, ROUNDTRIP, SEGMENTER_SCORES, name_paths
 from docmt.report.case_studies import read_cases
 from docmt.report.claims.judging import claims_table
 from docmt.report.costs import costs_table, read_costs
@@ -20,10 +21,11 @@ from docmt.report.findings import key_findings
 from docmt.report.footnotes import leak_footnote, updates_footnote
 from docmt.report.html import html_environment, read_template
 from docmt.report.input_files import read_histories, read_measurements, read_overlaps, read_tables
-from docmt.report.manifest import Manifest
 from docmt.report.pictures import Picture
-from docmt.report.score_tables import contrastive_table, further_table, main_table, paper_table, split_table
+from docmt.report.report_files import ReportFiles, name_counts
+from docmt.report.score_tables import Choices, contrastive_table, further_table, main_table, paper_table, split_table
 from docmt.report.settings import ReportSettings, shows
+from docmt.report.study_facts import StudyFacts
 from docmt.report.study_tables import (
     INSTANCE_KEYS,
     Contents,
@@ -41,11 +43,12 @@ from docmt.report.study_tables import (
     tree_relations_table,
     trees_table,
 )
-from docmt.report.summary import PaperColumns, pool_distances, summarize, translation_scores
+from docmt.report.summary import pool_distances, summarize, translation_scores
 from docmt.report.tables import Table, latex_form, markdown_form, to_csv, to_latex, to_text
 
 # Printed tables. The last table has the user's note.
 MAIN_TABLES = ("results", "contrastive", "generative")
+NO_FILES, NO_FACTS = ReportFiles(), StudyFacts()
 FOLDED = ("more", "trees", "data", "provenance")  # sections that most readers do not need at first
 
 
@@ -97,39 +100,39 @@ def build_report(
     scores: pd.DataFrame,
     settings: ReportSettings,
     *,
-    paper_columns: PaperColumns | None = None,
-    manifest: Manifest | None = None,
+    files: ReportFiles = NO_FILES,
+    study: StudyFacts = NO_FACTS,
+    reader: str | None = None,
     fingerprints: Sequence[str] = (),
 ) -> Report:
-    """Build the report from the long score table and the manifest. `fingerprints`: see `read_differences`."""
-    manifest = manifest or Manifest(runs={})
+    """Build the report from the long score table and other files. `fingerprints`: see `read_differences`."""
     summary = summarize(pool_distances(scores))
-    histories = read_histories(manifest)
-    differences = read_differences(manifest.differences, fingerprints=fingerprints)
+    histories = read_histories(files.histories)
+    differences = read_differences(files.differences, fingerprints=fingerprints)
     # All figures share one system order, because it determines the colors.
-    systems = [*manifest.systems, *scores["system"], *(history.system for history in histories)]
+    systems = [*study.systems, *scores["system"], *(history.system for history in histories)]
     styles = study_styles(settings, systems)
-    measured = {"scores": scores, "paper_columns": paper_columns or {}, "histories": histories}
+    measured = {"scores": scores, "paper_columns": study.paper_columns, "histories": histories}
 
-    overlaps = read_overlaps(manifest.overlaps)
+    overlaps = read_overlaps(_by_name(OVERLAP, files.overlaps))
 
     def footnotes(systems: Sequence[str], is_shown: Callable[[str, str], bool]) -> list[str]:
-        leaks = leak_footnote(overlaps, manifest.generated, shown=is_shown)
-        updates = updates_footnote(histories, manifest.origins, systems, settings, summary, extended=manifest.extended)
+        leaks = leak_footnote(overlaps, study.generated, shown=is_shown)
+        updates = updates_footnote(histories, study.origins, systems, settings, summary, extended=study.extended)
         return [leaks, updates]
 
     paper_tables = [
         _add_note(
-            paper_table(scores, name, settings, measured["paper_columns"], differences),
+            paper_table(scores, name, settings, study.paper_columns, differences),
             *footnotes(layout.systems, partial(shows, layout)),
         )
         for name, layout in settings.tables.items()
     ]
-    cases = [case_table(name, read_cases(path), settings) for name, path in manifest.cases.items()]
+    cases = [case_table(path.stem, read_cases(path), settings) for path in files.cases]
     plots = [draw_plot(name, settings, styles, **measured) for name in settings.drawn]
 
     notes = footnotes(list(scores["system"]), lambda *_: True)
-    translation, *accuracies = _main_tables(summary, settings, differences, notes)
+    translation, *accuracies = _main_tables(summary, settings, differences, notes, study.choices)
     by_kind, by_distance = (
         [split_table(summary, settings, by=by, metric=name) for name in ACCURACIES] for by in ("kind", "distance")
     )
@@ -146,29 +149,35 @@ def build_report(
             [*accuracies, *by_distance],
             accuracy_bars(summary, styles) + distance_lines(summary, styles),
         ),
-        _section("training", "Training", [], training_curves(histories, styles, manifest.origins)),
-        _section("costs", "Costs", [costs_table(read_costs(manifest, scores))]),
+        _section("training", "Training", [], training_curves(histories, styles, study.origins)),
+        _section("costs", "Costs", [costs_table(read_costs(files.benchmarks, study.stages))]),
         _section("more", "More scores and trainings", more),
-        *_data_sections(manifest, overlaps, settings),
+        *_data_sections(files, overlaps, settings),
         _section("provenance", "Provenance of the numbers", [signatures_table(scores), provenance_table(scores)]),
     ]
     return Report(
         title=settings.title,
-        findings=key_findings(summary, settings, differences, notes[-1], generated=manifest.generated),
+        findings=key_findings(summary, settings, differences, notes[-1], generated=study.generated),
         sections=[section for section in sections if section.tables or section.pictures],
         versions=[str(versions) for versions in scores["versions"].dropna().unique()],
         summary_line=_describe(scores),
-        reader=manifest.reader,
+        reader=reader,
         has_pairs=len(set(translation_scores(summary)["system"])) > 1,
     )
 
 
 def _main_tables(
-    summary: pd.DataFrame, settings: ReportSettings, differences: Differences, footnotes: Sequence[str]
+    summary: pd.DataFrame,
+    settings: ReportSettings,
+    differences: Differences,
+    footnotes: Sequence[str],
+    choices: Choices,
 ) -> tuple[Table | None, Table | None, Table | None]:
     """Return the tables for translation, contrastive and generative scores, with notes."""
     translation = main_table(summary, settings, differences)
-    contrastive, generative = (contrastive_table(summary, settings, differences, metric=name) for name in ACCURACIES)
+    contrastive, generative = (
+        contrastive_table(summary, settings, differences, metric=name, choices=choices) for name in ACCURACIES
+    )
     # The user's note is shown once, under the last existing table, before the footnotes.
     last = next((table for table in (generative, contrastive, translation) if table), None)
     notes = [settings.note if table is last else "" for table in (translation, contrastive, generative)]
@@ -179,26 +188,30 @@ def _main_tables(
     )
 
 
-def _data_sections(manifest: Manifest, overlaps: list[tuple], settings: ReportSettings) -> list[Section]:
+def _data_sections(files: ReportFiles, overlaps: list[tuple], settings: ReportSettings) -> list[Section]:
     """Return the sections on trees and on data."""
-    statistics = read_tables(manifest.statistics.values(), needed=INSTANCE_KEYS, words=INSTANCE_KEYS)
-    counts = read_tables(manifest.tree_statistics.values(), needed=["name"], words=["name"])
+    statistics = read_tables(files.statistics, needed=INSTANCE_KEYS, words=INSTANCE_KEYS)
+    counts = read_tables(files.tree_statistics, needed=["name"], words=["name"])
     labels = ("name", "relation")
     needed = (*labels, "arcs", "percent", "between_sentences_percent")
-    relations = read_tables(manifest.tree_relations.values(), needed=needed, words=labels)
+    relations = read_tables(files.tree_relations, needed=needed, words=labels)
     trees = [
         trees_table(counts),
         tree_relations_table(relations),
-        _measured_table(segmenter_table, manifest.segmenters, key="scores"),
-        _measured_table(parser_table, manifest.parsers, key="parseval"),
+        _measured_table(segmenter_table, _by_name(SEGMENTER_SCORES, files.segmenters), key="scores"),
+        _measured_table(parser_table, _by_name(PARSER_SCORES, files.parsers), key="parseval"),
     ]
     data = [
         statistics_table(statistics, settings),
         overlap_table(overlaps),
-        _measured_table(counts_table, manifest.counts),
-        _measured_table(roundtrip_table, manifest.roundtrips, key="languages"),
+        _measured_table(counts_table, name_counts(files.counts)),
+        _measured_table(roundtrip_table, _by_name(ROUNDTRIP, files.roundtrips), key="languages"),
     ]
     return [_section("trees", "Discourse: EDUs and trees", trees), _section("data", "Data", data)]
+
+
+def _by_name(template: str, paths: Sequence[Path]) -> dict[str, Path]:
+    return {name: path for (name,), path in name_paths(template, paths).items()}
 
 
 def _measured_table(

@@ -17,10 +17,11 @@ from docmt.evaluation.scoring import Metric
 from docmt.report.dataframes import Record, is_missing, means, records
 from docmt.report.differences import UNTESTED, Difference, Differences, describe_marks, few_segments_footnote
 from docmt.report.footnotes import differing_signatures, signatures_footnote
+from docmt.report.numbers import MISSING, format_count, format_score
 from docmt.report.publications import PublishedNumber, find_published
 from docmt.report.settings import ReportSettings
 from docmt.report.summary import ScoreKey
-from docmt.report.tables import MISSING, Cell, Column, Table, format_count, format_score, group, label, number
+from docmt.report.tables import Cell, Column, Table, group, label, number
 
 NAN = float("nan")
 MIN_BLEU = 1  # below this, systems do not translate, and no score is highlighted
@@ -119,13 +120,8 @@ def add_marks(cells: pd.DataFrame, layout: Layout, differences: Differences, bas
     marks = []
     for i, cell in zip(cells.index, records(cells), strict=True):
         test = differences.get((baseline, cell["system"], cell["key"])) if cell["key"] else None
-        # A difference of 0.0001 BLEU is significant if only one sentence differs between the systems.
-        is_marked = (
-            test
-            and i not in mixed
-            and not is_missing(cell["mean"])
-            and round(test.difference, layout.metrics[cell[layout.column]].digits)
-        )
+        is_marked = test and i not in mixed and not is_missing(cell["mean"])
+        is_marked = is_marked and not test.is_zero(layout.metrics[cell[layout.column]].digits)
         tested.append(test)
         marks.append(tuple(filter(None, [test.mark if test and is_marked else "", "†" if i in incomparable else ""])))
     reasons = pd.Series([incomparable.get(i) for i in cells.index], dtype="object")

@@ -1,6 +1,6 @@
 """Score tables: systems by metrics, suites, distances or kinds, and user-defined paper tables."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +9,7 @@ import pandas as pd
 from docmt.evaluation.contrastive_accuracy import sort_ranges
 from docmt.evaluation.metrics import ACCURACY, GENERATIVE, find_metric
 from docmt.evaluation.score_rows import WARNING
-from docmt.report.dataframes import select
+from docmt.report.dataframes import records, select
 from docmt.report.differences import UNTESTED, Differences
 from docmt.report.score_cells import CHANCE, ITEMS, Layout, is_comparable, score_table
 from docmt.report.settings import ReportSettings
@@ -28,23 +28,10 @@ from docmt.report.summary import (
 )
 from docmt.report.tables import Table
 
+Choices = Mapping[str, Mapping[str, str]]  # `Manifest.choices`
 WINNING = {
     ACCURACY: "whose correct candidate scores strictly highest",
     GENERATIVE: "whose translation contains what is expected",
-}
-NOUN = "which noun “it” means, as in er, sie or es"
-VERB = "the verb left out in “Tom does too”"
-CASE = "the case of a noun without its verb, as in “Whom did you see? – Mary.”"
-# Phenomenon → (the choice that depends on context, example)
-PHENOMENA = {
-    **dict.fromkeys(("pronoun", "anaphora", "gender"), NOUN),
-    **dict.fromkeys(("ellipsis", "ellipsis_vp", "auxiliary"), VERB),
-    **dict.fromkeys(("ellipsis_inflection", "inflection"), CASE),
-    "structure": "which noun “it” means after a digression, as in er, sie or es",
-    "deixis": "the same form of address throughout, not first du, then Sie",
-    "formality": "the form of address, as in du or Sie",
-    "cohesion": "one rendering of a name or word throughout, not first Julia, then Yulia",
-    "lexical_choice": "the word that earlier sentences ask for, as for the “bank” of a river",
 }
 
 
@@ -118,6 +105,7 @@ def contrastive_table(
     differences: Differences = UNTESTED,
     *,
     metric: str = ACCURACY,
+    choices: Choices | None = None,
 ) -> Table | None:
     """Return systems by phenomena. Contrastive accuracy has a row for chance under every dataset."""
     rows = name_suites(contrastive_scores(summary, metric=metric))
@@ -128,9 +116,6 @@ def contrastive_table(
     is_single = len(set(sizes["dataset"])) == 1
     names = sizes["suite"] if is_single else sizes["dataset"] + " " + sizes["suite"]
     items = ", ".join(f"{name} {n}" for name, n in zip(names, sizes["n"], strict=True))
-    choices = [
-        f"{name}: {PHENOMENA[name]}." for name in dict.fromkeys(sizes["phenomenon"].dropna()) if name in PHENOMENA
-    ]
     layout = Layout(
         {"Dataset": "dataset", "System": "system"},
         "suite",
@@ -147,8 +132,22 @@ def contrastive_table(
         key=metric.split()[0],
         title=metric.capitalize(),
         unit=f"Percentage of items {WINNING[metric]}",
-        note=" ".join([f"Items: {items}.", *choices]),
+        note=" ".join([f"Items: {items}.", *_describe_choices(sizes, choices or {})]),
     )
+
+
+def _describe_choices(suites: pd.DataFrame, choices: Choices) -> list[str]:
+    """Return a sentence per suite on the choice that depends on context. Equal suites of several datasets share one."""
+    texts: dict[str, dict[str, str | None]] = {}  # suite → dataset → text
+    for row in records(suites):
+        of_suite = choices.get(f"{row['dataset']}/{row['test']}", {})
+        texts.setdefault(row["suite"], {})[row["dataset"]] = of_suite.get(row["phenomenon"])
+    sentences = []
+    for suite, by_dataset in texts.items():
+        if len(set(by_dataset.values())) == 1:
+            by_dataset = {"": next(iter(by_dataset.values()))}
+        sentences += [f"{dataset} {suite}: {text}.".lstrip() for dataset, text in by_dataset.items() if text]
+    return sentences
 
 
 def _suite_keys(rows: pd.DataFrame) -> dict[tuple[str, str], ScoreKey]:

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field, model_validator
 from docmt.evaluation.metrics import ACCURACIES, METRICS
 from docmt.report.claims.claim import Claim
 from docmt.report.publications import load_published
-from docmt.settings import Settings, check_name, nearest
+from docmt.settings import Settings, check_distinct, check_name, nearest
 
 
 def _published(attribute: str, what: str) -> AfterValidator:
@@ -29,7 +29,7 @@ OWN_TABLES = (
 
 
 def _table_name(name: str) -> str:
-    if name in OWN_TABLES:
+    if name.lower() in OWN_TABLES:
         raise ValueError("this name is reserved for a table of the report; choose another")
     return check_name(name)
 
@@ -39,7 +39,7 @@ OWN_PICTURES = ("learning_curves", "entropies", "contrastive", "distance")
 
 
 def _figure_name(name: str) -> str:
-    if name.split("_")[0] in [own.split("_")[0] for own in OWN_PICTURES]:
+    if name.lower().split("_")[0] in [own.split("_")[0] for own in OWN_PICTURES]:
         raise ValueError(f"a name must not start like the report's other figures ({', '.join(OWN_PICTURES)})")
     return check_name(name)
 
@@ -226,6 +226,7 @@ class ReportSettings(Settings):
         for key, other in (("figures", "curves"), ("tables", "cases")):
             if twice := next((name for name in getattr(self, key) if name in getattr(self, other)), None):
                 raise ValueError(f"{key} and {other} both contain {twice!r}; rename one")
+            check_distinct([*getattr(self, key), *getattr(self, other)], where=f"{key} and {other}")
         for name, claim in self.claims.items():
             if claim.control is not None and claim.control not in self.claims:
                 raise ValueError(f"claims.{name}.control: no claim {claim.control!r}")

@@ -11,20 +11,20 @@ import pandas as pd
 
 from docmt.report.dataframes import column, is_missing, records
 from docmt.report.input_files import History, flatten_counts, single_values
+from docmt.report.numbers import MISSING, format_count
 from docmt.report.publications import find_published, load_published, load_published_statistics
 from docmt.report.settings import ReportSettings
 from docmt.report.tables import (
-    MISSING,
     Column,
     Table,
     count,
-    format_count,
     group,
     label,
     number,
     prose,
     score,
 )
+from docmt.settings import look_up
 
 NAN = float("nan")
 Contents = Sequence[tuple[str, Mapping[str, Any]]]  # JSON file contents with their names in the table
@@ -358,7 +358,7 @@ def _run_columns(settings: ReportSettings) -> list[Column]:
 
 def case_table(name: str, values: pd.DataFrame, settings: ReportSettings) -> Table:
     """Return the case study with this name in the settings."""
-    layout = settings.cases[name]
+    layout = look_up(settings.cases, name, where="report.cases", what="case study")
     short_labels = {settings.label(system): short for system, short in settings.short_labels.items()}
     return Table(
         name,

@@ -1,12 +1,10 @@
 """Rows for tables and figures: means and deviations over seeds, distance ranges, selected rows, headings."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import pandas as pd
 
-from docmt.errors import UserError
 from docmt.evaluation.contrastive_accuracy import range_of, wilson_interval
 from docmt.evaluation.metrics import ACCURACIES, ACCURACY, GENERATIVE
 from docmt.report.dataframes import column, keep, select
@@ -106,17 +104,6 @@ def name_suites(rows: pd.DataFrame) -> pd.DataFrame:
     named = rows.assign(suite=rows["phenomenon"].fillna(whole))
     is_unambiguous = named.groupby(["dataset", "suite"])["test"].transform("nunique") == 1
     return named.assign(suite=named["suite"].where(is_unambiguous, named["test"] + ": " + named["suite"]))
-
-
-def read_paper_columns(argument: str) -> PaperColumns:
-    """Parse the `--paper-columns` value."""
-    try:
-        columns = json.loads(argument)
-    except json.JSONDecodeError as error:
-        raise UserError(f"--paper-columns: not JSON ({error.msg}): expected {{SYSTEM: {{COLUMN: WORD}}}}") from None
-    if not (isinstance(columns, dict) and all(isinstance(words, dict) for words in columns.values())):
-        raise UserError("--paper-columns: expected {SYSTEM: {COLUMN: WORD}}")
-    return columns
 
 
 def choose_rows(scores: pd.DataFrame, layout: PaperTable | ScoreFigure) -> pd.DataFrame:

@@ -13,8 +13,8 @@ from tabulate import tabulate
 
 from docmt.files import atomic_writer
 from docmt.report.dataframes import Record, is_missing, records
+from docmt.report.numbers import MISSING, format_count, format_score
 
-MISSING = "–"
 NOTE_WIDTH = 100
 # Maximum characters for a LaTeX table in one page column, and for the normal font size
 COLUMN_WIDTH, PAGE_WIDTH = 50, 100
@@ -144,22 +144,6 @@ def count(name: str, heading: str | None = None) -> Column:
 def score(name: str, heading: str | None = None, *, digits: int = 2) -> Column:
     """Return a column for numbers with a fixed number of digits, see `format_score`."""
     return number(name, heading, form=partial(format_score, digits=digits))
-
-
-def format_score(value: float | None, deviation: float | None = None, *, digits: int = 2) -> str:
-    """Return `23.45`, `23.45 ± 0.12` with a deviation, or a dash for a missing value."""
-    if is_missing(value):
-        return MISSING
-    text = f"{value:.{digits}f}"
-    return text if is_missing(deviation) else f"{text} ± {deviation:.{digits}f}"
-
-
-def format_count(value: float | None) -> str:
-    """Return a whole number with separators, another number with one digit, or a dash for a missing value."""
-    if value is None or is_missing(value):
-        return MISSING
-    number = float(value)
-    return f"{int(number):,}" if number.is_integer() else f"{number:,.1f}"
 
 
 @dataclass(frozen=True)

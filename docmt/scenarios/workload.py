@@ -166,7 +166,15 @@ class Workload:
         options |= {"settings": json.dumps(settings), "devices": len(names), "accelerator": "gpu" if is_cuda else "cpu"}
         command = [*PROGRAM, "train", *(str(part) for name, value in options.items() for part in (f"--{name}", value))]
         environment = os.environ | ({VISIBLE: ",".join(names)} if is_cuda else {})
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=SECONDS)
+        done = subprocess.run(
+            command,
+            env=environment,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            check=False,
+            timeout=SECONDS,
+        )
         if done.returncode:
             message = f"docmt train --devices {len(names)} ended with {done.returncode}: {done.stderr[-500:]}"
             raise RuntimeError(message)

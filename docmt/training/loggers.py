@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from docmt.errors import UserError
+from docmt.errors import first_line
 from docmt.training.settings import LoggerName
 
 log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ class Loggers:
             try:
                 getattr(logger, method)(*arguments)
             except Exception as error:  # a foreign package may raise anything
-                log.warning("logger %s stops: %s", name, error)
+                log.warning("logger %s stops: %s", name, first_line(error))
                 del self._loggers[name]
 
 
@@ -69,7 +69,7 @@ def make_loggers(names: Sequence[LoggerName], folder: Path, *, run: str) -> Logg
         }
         try:
             loggers[name] = getattr(importlib.import_module(module), cls)(**options[name])
-        except ImportError as error:
-            reason = str(error).splitlines()[0]
-            raise UserError(f"training.loggers: {name} needs packages: pip install {packages} ({reason})") from None
+        except Exception as error:  # a foreign package may raise anything
+            advice = f"pip install {packages}: " if isinstance(error, ImportError) else ""
+            log.warning("training.loggers: %s is left out: %s%s", name, advice, first_line(error))
     return Loggers(loggers)

@@ -305,6 +305,7 @@ def test_own_trees_of_one_split_do_not_matter_to_others(tmp_path, monkeypatch):
                     "trees": {"own": {"files": {f"controlled/{part}": f"{part}.jsonl" for part in parts[:n]}}}
                 },
                 "instances": {"documents_with_trees": {"trees": "own"}},
+                "datasets": {"controlled": {"suites": ["controlled/pronoun", "controlled/deixis"][: n - 3]}},
             }
         )
         for n in (4, 5)

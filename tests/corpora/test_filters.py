@@ -6,7 +6,7 @@ import pytest
 from docmt.cli.main import main
 from docmt.corpora.combining import combine
 from docmt.corpora.documents import Document, read_documents, read_index, write_documents
-from docmt.corpora.filtering import DocumentFilter, PairRules, find_duplicates
+from docmt.corpora.filtering import DocumentFilter, PairRules, number_repeated
 from docmt.corpora.settings import FilterSettings
 from docmt.errors import UserError
 from docmt.files import read_json, read_lines, write_lines
@@ -81,15 +81,18 @@ def test_wrong_languages_are_found():
     assert judged == ["", "language", "language", ""]  # fewer than 30 letters are not judged
 
 
-def test_duplicates_are_those_of_a_plain_search():
+def test_repeated_pairs_are_those_of_a_plain_search():
     generator = random.Random(1)
     pairs = [(f"sentence {generator.randrange(300)} of a text", f"Satz {generator.randrange(3)}") for _ in range(2000)]
     pairs += [("Yes.", "Ja.")] * 3
     pairs = [(src + " and some more words", tgt) if len(src) > 4 else (src, tgt) for src, tgt in pairs]
-    expected = [pair in pairs[:number] and max(map(len, pair)) >= 40 for number, pair in enumerate(pairs)]
-    assert any(expected)
-    assert list(find_duplicates(lambda: pairs)) == expected
-    assert not list(find_duplicates(lambda: []))
+    numbers = list(number_repeated(lambda: pairs, lambda src, tgt: [len(src), len(tgt)]))
+    is_repeated = [pairs.count(pair) > 1 and max(map(len, pair)) >= 40 for pair in pairs]
+    assert list(map(bool, numbers)) == is_repeated
+    by_number = {number: pair for number, pair in zip(numbers, pairs, strict=True) if number}
+    assert len(by_number) == len(set(by_number.values())) == max(by_number) > 100
+    assert all(by_number[number] == pair for number, pair in zip(numbers, pairs, strict=True) if number)
+    assert not list(number_repeated(lambda: [], lambda src, tgt: []))
 
 
 def document(name, pairs):

@@ -7,6 +7,7 @@ import pytest
 from evaluation_fixtures import LANGUAGES, REFERENCE, RUN, evaluate, make_hypotheses, write_hypotheses, write_split
 
 from docmt.evaluation.comet import with_context
+from docmt.report.costs import read_job_facts
 
 PROGRAM = """#!{python}
 import json, sys
@@ -72,7 +73,6 @@ def test_context_ends_at_documents():
     [
         ("segments[1:]", {}, "COMET wrote 5 scores for 6 sentences"),
         ("[1, 2]", {}, "unknown form"),
-        ("segments", {"program": "no-such-program"}, "'no-such-program' not found: create the environment"),
         ("segments", {"checkpoint": "nowhere"}, "nowhere/checkpoints/model.ckpt: no such file"),
         ("segments[0]['nothing']", {}, "COMET failed (exit code 1): KeyError"),
     ],
@@ -80,6 +80,24 @@ def test_context_ends_at_documents():
 def test_what_is_missing_or_fails_is_one_line(study, capsys, written, settings, words):
     assert run(study, written, **settings) == 2
     assert words in capsys.readouterr().err
+
+
+def test_without_the_program_the_score_is_missing(study, capsys):
+    """As for all metrics: a study does not end after its trainings."""
+    assert run(study, program="no-such-program") == 0
+    (row,) = json.loads((study / "o.json").read_text())["scores"]
+    assert (row["value"], row["n"]) == (None, 0)
+    assert row["signature"].startswith("not computed: evaluation.comet.program: 'no-such-program' not found")
+    assert "COMET is not computed: evaluation.comet.program" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("gpus", "device"), [(0, "cpu"), (1, "cuda")])
+def test_the_device_is_recorded_for_the_costs(study, gpus, device, monkeypatch):
+    monkeypatch.setattr("docmt.models.gpus.NVML", "libmissing.so")
+    assert run(study, gpus=gpus) == 0
+    provenance = json.loads((study / "o.json").read_text())["provenance"]
+    assert (provenance["device"], provenance["n_devices"]) == (device, 1)
+    assert read_job_facts(study / "o.json").device == device
 
 
 def test_systems_without_sentence_alignment_have_no_row(study):

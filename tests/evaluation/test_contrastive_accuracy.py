@@ -106,9 +106,10 @@ ITEMS = [item("i"), item("j", n=3)]
 
 
 def test_scores_are_taken_from_lines_or_json(tmp_path):
-    expected = [{"id": "i", "scores": [-1.0, 2.5]}, {"id": "j", "scores": [0.0, float("-inf"), 1.0]}]
-    assert read_user_log_probabilities(write_lines(tmp_path / "s.txt", ["-1 2.5", "0\t-inf 1"]), ITEMS) == expected
-    content = {"items": [{"id": "j", "scores": [0, 1, 2]}, {"id": "i", "scores": [3, 4]}]}
+    expected = [{"id": "i", "scores": [-1.0, -0.025]}, {"id": "j", "scores": [0.0, float("-inf"), -1.0]}]
+    lines = ["-1 -2.5e-2", "0\t-inf -1."]
+    assert read_user_log_probabilities(write_lines(tmp_path / "s.txt", lines), ITEMS) == expected
+    content = {"items": [{"id": "j", "scores": [0, -1, -2]}, {"id": "i", "scores": [-3, -4]}]}
     path = write_lines(tmp_path / "s.json", [json.dumps(content)])
     assert [row["id"] for row in read_user_log_probabilities(path, ITEMS)] == ["i", "j"]
 
@@ -119,7 +120,13 @@ def test_scores_are_taken_from_lines_or_json(tmp_path):
         ("s.txt", "1 2", "1 lines for 2 items"),
         ("s.txt", "1 2\n1 2", "item 'j' has 2 scores for 3 candidates"),
         ("s.txt", "1 2\n1 x 2", "line 2: '1 x 2' is not a list of numbers"),
-        ("s.txt", "1 nan\n1 2 3", "scores of item 'i' are NaN"),
+        ("s.txt", "-1 nan\n-1 -2 -3", "scores of item 'i' are NaN"),
+        ("s.txt", "-1 -2\n-1 -1_0 -2", "line 2: '-1 -1_0 -2' is not a list of numbers"),
+        ("s.txt", "-1 -2\n-1 -٣ -2", "is not a list of numbers"),
+        ("s.txt", "-1 -2\n-1 -0x1p3 -2", "is not a list of numbers"),
+        ("s.txt", "3.5 7\n1 2 4", "item 'i' has the score 7, but log probabilities are at most 0: negate"),
+        ("s.txt", "-1 -2\n-1 inf -2", "item 'j' has the score inf"),
+        ("s.json", '{"items": [{"id": "i", "scores": [-1, 2]}, {"id": "j", "scores": [-1, -2, -3]}]}', "the score 2,"),
         ("s.json", '{"items": [{"id": "i", "scores": [1, 2]}]}', "the scores do not contain item 'j'"),
         (
             "s.json",
@@ -138,6 +145,6 @@ def test_scores_of_another_suite_are_refused(tmp_path, name, text, words):
 
 def test_the_command_writes_what_scoring_reads(tmp_path):
     suite = write_lines(tmp_path / "s.jsonl", (json.dumps(vars(one)) for one in ITEMS))
-    scores, out = write_lines(tmp_path / "s.txt", ["1 2", "3 4 5"]), tmp_path / "o.json"
+    scores, out = write_lines(tmp_path / "s.txt", ["-1 -2", "-3 -4 -5"]), tmp_path / "o.json"
     assert evaluate("import-output", file=scores, suite=suite, out=out) == 0
-    assert json.loads(out.read_text())["items"][1] == {"id": "j", "scores": [3, 4, 5]}
+    assert json.loads(out.read_text())["items"][1] == {"id": "j", "scores": [-3, -4, -5]}

@@ -234,3 +234,29 @@ def test_compare_refuses_metrics_that_need_more_than_it_is_given(tmp_path, text,
 def test_systems_that_are_compared_have_different_names(tmp_path, text, capsys):
     assert evaluate("compare", hypotheses=["x=a.de", "x=b.de"], references=tmp_path / "test_t.de", tgt_lang="de") == 2
     assert "two systems are called 'x': pass NAME=FILE" in capsys.readouterr().err
+
+
+COMET, TIES, PER_TOKEN = (
+    {"comet": {"checkpoint": "c"}},
+    {"contrast": {"ties": "first"}},
+    {"contrast": {"score": "per_token"}},
+)
+
+
+@pytest.mark.parametrize(
+    ("command", "settings", "message"),
+    [
+        *((command, COMET, "comet: COMET is computed by") for command in ("compare", "run", "difference")),
+        ("compare", TIES, "contrast.ties: applies to contrastive test sets; remove"),
+        *((command, PER_TOKEN, "contrast.score: is used by `docmt decode") for command in ("run", "difference")),
+    ],
+)
+def test_settings_without_effect_are_refused(tmp_path, text, capsys, command, settings, message):
+    path, tests = tmp_path / "t.de", [{"test": "t", "prefix": text["prefix"], "outputs": ["h"]}]
+    options = {
+        "compare": {"references": path, "tgt_lang": "de", "hypotheses": path},
+        "run": {"tests": tests, **LANGUAGES, **RUN, "out": tmp_path / "s.json"},
+        "difference": {"tests": tests, **LANGUAGES, "names": ["a", "b"], "dataset": "d", "out": tmp_path / "s.json"},
+    }
+    assert evaluate(command, settings=settings, **options[command]) == 2
+    assert f"--settings: {message}" in capsys.readouterr().err

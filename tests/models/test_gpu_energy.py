@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from docmt.gpu_locks import first_gpu
 from docmt.models import gpus
 from docmt.models.gpus import DeviceMeter
 
@@ -55,6 +56,17 @@ def test_energy_is_the_increase_of_the_counter(driver):
 def test_energy_without_a_counter_is_unknown(driver, problem):
     driver(**problem)
     assert DeviceMeter("cuda").facts() == {"device": "cuda", "n_devices": 1}
+
+
+def test_energy_for_another_program_is_of_its_gpu(driver, monkeypatch):
+    driver(uuid="not asked")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-0c1d,GPU-other")
+    assert DeviceMeter("cuda", gpu=first_gpu()).joules() == 2.5
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    monkeypatch.setattr("docmt.gpu_locks._identifiers", lambda: ["GPU-other", "GPU-0c1d"])
+    assert first_gpu() == "GPU-0c1d"
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert first_gpu() is None
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])

@@ -1,9 +1,10 @@
-"""A small study with ugly text for the tests of the reader: its files, manifest and page."""
+"""A small study with ugly text for the tests of the reader: its files and page."""
 
 import base64
 import gzip
 import json
 import re
+from pathlib import Path
 
 from docmt.cli.main import main
 from docmt.files import write_json, write_jsonl, write_lines
@@ -50,13 +51,13 @@ WRITTEN = {
 
 
 def make_study(folder, *, seeds=(1,)):
-    """Write the files of a study with two systems; return its manifest."""
-    prefix = folder / "text/test_t"
+    """Write the files of a study with two systems; return the options of the command."""
+    prefix = folder / "d/corpora/en-de/test_t"
     pairs = [pair for document in DOCUMENTS.values() for pair in document]
     for lang, lines in zip(("en", "de"), zip(*pairs, strict=True), strict=True):
-        write_lines(folder / f"text/test_t.{lang}", [line.replace("\r", "") for line in lines])
+        write_lines(Path(f"{prefix}.{lang}"), [line.replace("\r", "") for line in lines])
     index = [f"{name}\t{len(document)}" for name, document in DOCUMENTS.items()]
-    write_lines(folder / "text/test_t.documents.tsv", ["document\tn_sentences", *index])
+    write_lines(Path(f"{prefix}.documents.tsv"), ["document\tn_sentences", *index])
     items = [
         {key: item[key] for key in ("phenomenon", "distance", "kind")}
         | {"id": f"item-{n}", "correct": 0, "sentence": 1, "src": ["The dog barks.", "It sleeps."]}
@@ -65,9 +66,9 @@ def make_study(folder, *, seeds=(1,)):
     ]
     write_jsonl(folder / "suite.jsonl", items)
     write_jsonl(folder / "generative.jsonl", [{"src": ["The cat is here.", "I see it."]} | item for item in GENERATIVE])
-    for seed in seeds:
-        for system, texts in (("aligned", ALIGNED), ("free", FREE)):
-            decoding = folder / f"runs/{system}-{seed}/decoding"
+    for system, texts in (("aligned", ALIGNED), ("free", FREE)):
+        for seed in seeds:
+            decoding = decoding_folder(folder, system, seed)
             write_hypotheses(decoding / "test_t.jsonl", texts, aligned=system == "aligned")
             scores = [{"id": f"item-{n}", "scores": item["scores"][system]} for n, item in enumerate(ITEMS)]
             write_json(decoding / "suite_s.json", {"items": scores})
@@ -77,15 +78,25 @@ def make_study(folder, *, seeds=(1,)):
             ]
             write_jsonl(decoding / "generated_g.jsonl", written)
     write_jsonl(folder / "trees.jsonl", [tree_of("d/one"), tree_of("elsewhere")])
+    runs = [(system, seed) for system in ("aligned", "free") for seed in seeds]
     return {
-        "runs": {"d": {system: list(seeds) for system in ("aligned", "free")}},
-        "languages": {"d": ["en", "de"]},
-        "run_folder": str(folder / "runs/{system}-{seed}"),
-        "tests": {"d": {"t": str(prefix)}},
-        "suites": {"d": {"s": str(folder / "suite.jsonl")}},
-        "generative": {"d": {"g": str(folder / "generative.jsonl")}},
-        "trees": {"d": {"t": {"parsed": [str(folder / "trees.jsonl")]}}},
+        "study": {"languages": {"d": ["en", "de"]}},
+        "outputs": [path for run in runs for path in outputs(folder, *run)],
+        "texts": [f"{prefix}.{suffix}" for suffix in ("en", "de", "documents.tsv")],
+        "suites": [f"d/s={folder}/suite.jsonl"],
+        "generative": [f"d/g={folder}/generative.jsonl"],
+        "trees": [f"d/t/parsed={folder}/trees.jsonl"],
     }
+
+
+def decoding_folder(folder, system, seed=1, *, dataset="d"):
+    """The folder with the outputs of a run."""
+    return folder / f"{dataset}/runs/{system}/seed{seed}/decoding"
+
+
+def outputs(folder, system, seed=1, *, names=("test_t.jsonl", "suite_s.json", "generated_g.jsonl"), dataset="d"):
+    """The outputs of a run."""
+    return [decoding_folder(folder, system, seed, dataset=dataset) / name for name in names]
 
 
 def write_hypotheses(path, texts, *, aligned):
@@ -112,10 +123,17 @@ def tree_of(name):
     }
 
 
-def render(folder, manifest, **settings):
+def reader_words(options):
+    """Options of the reader as words."""
+    files = {name: paths for name, paths in options.items() if name != "study"}
+    words = [word for name, paths in files.items() for word in (f"--{name}", *map(str, paths))]
+    return ["--study", json.dumps(options["study"]), *words]
+
+
+def render(folder, options, **settings):
     """The path of the page, made by the command."""
     path = folder / "reader.html"
-    arguments = ["--settings", json.dumps(settings), "--manifest", json.dumps(manifest), "--out", str(path)]
+    arguments = ["--settings", json.dumps(settings), *reader_words(options), "--out", str(path)]
     assert main(["report", "reader", *arguments]) == 0
     return path
 

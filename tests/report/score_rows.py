@@ -47,11 +47,15 @@ def difference(system, p, **keys):
     return Difference(**values | keys)
 
 
-def render_report(folder, *files, manifest, **settings):
-    """The text of the page that the commands make of score files; `folder/out` has it with its tables and figures."""
+def render_report(folder, *files, options=None, study=None, **settings):
+    """The text of the page that the commands make of score files; `folder/out` has it with its tables and figures.
+
+    `options` are the other files by option.
+    """
     scores = str(folder / "scores.csv")
     assert main(["report", "collect", "--scores", *map(str, files), "--out", scores]) == 0
-    arguments = ["--settings", json.dumps(settings), "--manifest", json.dumps(manifest), "--out", str(folder / "out")]
+    arguments = ["--settings", json.dumps(settings), "--study", json.dumps(study or {}), "--out", str(folder / "out")]
+    arguments += [word for name, paths in (options or {}).items() for word in (f"--{name}", *map(str, paths))]
     assert main(["report", "render", "--scores", scores, *arguments]) == 0
     return (folder / "out/report.html").read_text(encoding="utf-8")
 

@@ -87,7 +87,8 @@ def test_translations_without_alignment_are_refused(text):
 
 def test_the_command_writes_what_the_report_reads(text):
     _, settings = choose(text)
-    options = ["--settings", json.dumps(settings.model_dump(mode="json")), "--name", "c", "--prefix", str(text / "t")]
+    options = ["--settings", json.dumps(settings.model_dump(mode="json")), "--name", "c"]
+    options += ["--texts", *(str(text / f"t.{suffix}") for suffix in ("en", "de", "documents.tsv"))]
     options += ["--src-lang", "en", "--tgt-lang", "de", "--system", str(text / "new.jsonl")]
     options += ["--baseline", str(text / "old.jsonl"), "--out", str(text / "c")]
     assert main(["report", "cases", *options]) == 0

@@ -102,7 +102,7 @@ def test_the_command_writes_and_prints_all_claims_or_one(tmp_path, capsys):
     write_json(tmp_path / "settings.json", SETTINGS)
     arguments = ["report", "claims", "--settings", f"@{tmp_path}/settings.json", "--out", str(tmp_path / "claims")]
     scores = ["--scores", str(tmp_path / "a.json"), str(tmp_path / "b.json")]
-    assert main([*arguments, *scores]) == 0
+    assert main([*arguments, "--name", "--histories", *scores]) == 0
     assert "does not" not in (printed := capsys.readouterr().out)
     assert "supported" in printed
     assert "not run" in printed

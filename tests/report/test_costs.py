@@ -3,23 +3,23 @@
 import csv
 import json
 import math
+import re
+from pathlib import Path
 
-import pandas as pd
 import pytest
 from score_rows import render_report, score, write_scores
 
 from docmt.errors import UserError
-from docmt.report.costs import costs_table, read_costs
-from docmt.report.manifest import Manifest
+from docmt.report.costs import RECORDS, costs_table, read_costs
 from docmt.report.tables import to_latex, to_text
 
 HEADER = "s\th:m:s\tmax_rss\tmax_vms\tmax_uss\tmax_pss\tio_in\tio_out\tmean_load\tcpu_time\n"
-RUN_FOLDER = "runs/{dataset}/{system}/{seed}"
 STAGES = {
     "text": ["apply_bpe"],
     "discourse": ["annotate"],
     "training": ["train"],
-    "decoding": ["translate", "score_candidates"],
+    "decoding": ["translate", "score_candidates", "translate_suite", "evaluate_cxmi"],
+    "evaluation": ["evaluate_comet"],
     "report": ["report_render"],
 }
 
@@ -38,16 +38,12 @@ def folder(tmp_path):
             path.write_text(HEADER + row + "\n" if text is None else text)
 
         def facts(self, name, content, *, system="a"):
-            path = tmp_path / f"runs/d/{system}/1" / name
+            path = tmp_path / f"d/runs/{system}/seed1" / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(content))
 
         def table(self, *, stages=STAGES):
-            values = {"runs": {"d": {"a": [1]}}, "run_folder": str(tmp_path / RUN_FOLDER)}
-            manifest = Manifest.load(values | {"benchmarks": str(self.benchmarks), "stages": stages}, where="manifest")
-            # A system that translates with another system's model has scores only.
-            scores = pd.DataFrame({"dataset": ["d"], "system": ["c"], "seed": [1]})
-            return costs_table(read_costs(manifest, scores))
+            return costs_table(read_costs(self.benchmarks, stages))
 
         def hours(self):
             """Core-hours and GPU-hours of the only stage."""
@@ -110,7 +106,9 @@ def sessions(*seconds):
         ("train", "d/a/seed1", "model.job.json"),
         ("translate", "d/a/seed1/test_t", "decoding/test_t.job.json"),
         ("score_candidates", "d/a/seed1/pronoun", "decoding/suite_pronoun.json"),
+        ("translate_suite", "d/a/seed1/t", "decoding/generated_t.job.json"),
         ("evaluate_cxmi", "d/a/seed1/t", "scores/cxmi_t.json"),
+        ("evaluate_comet", "d/a/seed1/test_t", "scores/comet_test_t.json"),
     ],
 )
 @pytest.mark.parametrize(("device", "n_devices", "gpus"), [("cpu", 1, 0), ("cuda", 1, 1), ("cuda", 4, 4)])
@@ -119,6 +117,16 @@ def test_gpu_hours_are_those_of_gpus_in_use(folder, rule, name, file, device, n_
     facts = {"device": device, "n_devices": n_devices}
     folder.facts(file, facts if file.endswith(".job.json") else {"provenance": facts})
     assert folder.hours()[1] == gpus / 2
+
+
+def test_every_rule_with_a_gpu_records_its_device():
+    rules = [
+        rule.partition(":")[0]
+        for file in (Path(__file__).parents[2] / "workflow/rules").glob("*.smk")
+        for rule in re.split(r"^rule ", file.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+        if re.search(r"^        (gpu|cpus_per_gpu)=", rule, re.MULTILINE)
+    ]
+    assert set(rules) == set(RECORDS)
 
 
 def test_jobs_without_a_record_count_as_cpu(folder):
@@ -206,7 +214,7 @@ def test_damaged_benchmarks_are_named_and_skipped(folder, caplog, text):
 
 def test_no_benchmarks_no_table(folder):
     assert folder.table() is None
-    assert read_costs(Manifest(runs={}), pd.DataFrame()) is None
+    assert read_costs(None, STAGES) is None
     assert costs_table(None) is None
 
 
@@ -215,9 +223,8 @@ def test_report_has_a_section_of_costs_without_its_own(folder, tmp_path):
     folder.benchmark("translate", "d/c/seed1/t", 3600)
     folder.benchmark("report_render", "report_render", 5)
     folder.facts("decoding/t.job.json", {"device": "cuda", "n_devices": 1}, system="c")
-    manifest = {"runs": {}, "run_folder": str(tmp_path / RUN_FOLDER), "benchmarks": str(folder.benchmarks)}
-    manifest["stages"] = STAGES
-    page = render_report(tmp_path, write_scores(tmp_path / "s.json", [score("c", 20)]), manifest=manifest)
+    scores = write_scores(tmp_path / "s.json", [score("c", 20)])
+    page = render_report(tmp_path, scores, options={"benchmarks": [folder.benchmarks]}, study={"stages": STAGES})
     section = page[page.index('<section id="costs">') :].partition("</section>")[0]
     assert "<h3>Costs by stage</h3>" in section
     assert "<details>" not in section

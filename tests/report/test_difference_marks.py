@@ -8,8 +8,8 @@ from score_rows import difference, long_table, score, write_scores
 from docmt.cli.main import main
 from docmt.errors import UserError
 from docmt.report.differences import UNTESTED, read_differences
-from docmt.report.manifest import Manifest
 from docmt.report.page import build_report
+from docmt.report.report_files import ReportFiles
 from docmt.report.score_tables import contrastive_table, main_table, paper_table
 from docmt.report.settings import PaperTable, ReportSettings
 from docmt.report.summary import summarize
@@ -142,6 +142,6 @@ def test_the_table_command_and_the_page_read_them(tmp_path, capsys):
     options = ["--settings", json.dumps(settings), "--name", "x", "--out", str(tmp_path / "x")]
     assert main(["report", "table", *options, *files]) == 0
     assert "20.00 **" in capsys.readouterr().out
-    manifest = Manifest(runs={}, differences=[tmp_path / "d.json"])
-    report = build_report(long_table(SCORES), ReportSettings.load(settings, where="report"), manifest=manifest)
+    tested = ReportFiles(differences=[tmp_path / "d.json"])
+    report = build_report(long_table(SCORES), ReportSettings.load(settings, where="report"), files=tested)
     assert report.printed().count("20.00 **") == 2

@@ -170,7 +170,7 @@ def test_impossible_figures_are_refused(values, message):
 
 def run_figure(folder, *arguments, name="figure_2"):
     settings = {"figures": {"figure_2": {"title": "Figure 2", "series": LINES, "x": "Instance length"}}}
-    options = ["--settings", json.dumps(settings | {"curves": CURVES}), "--paper-columns", json.dumps(FACTS)]
+    options = ["--settings", json.dumps(settings | {"curves": CURVES}), "--study", json.dumps({"paper_columns": FACTS})]
     return main(["report", "figure", *options, "--name", name, *arguments, "--out", str(folder / name)])
 
 
@@ -180,10 +180,10 @@ def test_the_command_writes_a_picture_of_scores_or_of_histories(tmp_path, capsys
     assert "system a64" in capsys.readouterr().err
     assert run_figure(tmp_path, "--scores", str(scores)) == 0
     assert {path.suffix for path in tmp_path.glob("figure_2.*")} == {".svg", ".png", ".csv"}
-    (tmp_path / "a-1").mkdir()
-    (tmp_path / "a-1/history.csv").write_text("step,train_loss\n100,8.5\n")
-    manifest = {"runs": {"d": {"a": [1]}}, "run_folder": str(tmp_path / "{system}-{seed}")}
-    assert run_figure(tmp_path, "--manifest", json.dumps(manifest), name="loss") == 0
+    path = tmp_path / "d/runs/a/seed1/history.csv"
+    path.parent.mkdir(parents=True)
+    path.write_text("step,train_loss\n100,8.5\n")
+    assert run_figure(tmp_path, "--scores", "--histories", str(path), name="loss") == 0
     assert pd.read_csv(tmp_path / "loss.csv").to_dict("records") == [
         {"dataset": "d", "system": "a", "seed": 1, "step": 100, "train_loss": 8.5}
     ]

@@ -69,9 +69,29 @@ THREE = [bleu(system, value + seed, seed=seed) for system, value in (("base", 20
             ["A has the best d-BLEU (instances), 40.00 (not tested).", ONE_SEED],
         ),
         (
+            [bleu("base", 20.014), bleu("a", 20.016)],
+            [paired("a", 0.002, 0.0001)],
+            ["A has the best s-BLEU, 20.02, which differs from Base by less than 0.01.", ONE_SEED],
+        ),
+        (
+            [bleu("base", 20.016), bleu("a", 20.014)],
+            [paired("a", -0.002, 0.0001)],
+            ["Base has the best s-BLEU, 20.02, and A differs from it by less than 0.01.", ONE_SEED],
+        ),
+        (
+            [bleu("base", 20), bleu("a", 20.3)],
+            [paired("a", 0.3, 0.0499)],
+            ["A has the best s-BLEU, 20.30, which differs from Base by +0.30 (p = 0.0499).", ONE_SEED],
+        ),
+        (
+            [bleu("base", 20), bleu("a", 20.3)],
+            [paired("a", 0.3, 0.0504)],
+            ["A has the best s-BLEU, 20.30, which differs from Base by +0.30 (p = 0.05, not significant).", ONE_SEED],
+        ),
+        (
             [bleu("base", 0.1), bleu("a", 0.9)],
             [paired("a", 0.8, 0.001)],
-            ["No system translates yet: all scores are below 1 s-BLEU.", ONE_SEED],
+            ["No system translates yet: all BLEU scores are below 1.", ONE_SEED],
         ),
     ],
 )
@@ -86,7 +106,7 @@ def test_the_interval_is_beside_the_difference_and_leaders_with_commas_are_quote
     rows = [accuracy(system, 90) for system in ("base", "a", "b")]
     settings = ReportSettings(labels=LABELS | {"a": "A, tuned"})
     summary = summarize(long_table(rows))
-    assert "Base, “A, tuned” and B lead in pronoun (90.0 %)" in key_findings(summary, settings, UNTESTED)[0]
+    assert "Base, “A, tuned” and B are level in pronoun (90.0 %)" in key_findings(summary, settings, UNTESTED)[0]
 
 
 def test_without_a_baseline_nothing_is_tested_and_said_so():
@@ -99,15 +119,17 @@ def test_without_a_baseline_nothing_is_tested_and_said_so():
     [
         ([accuracy("a", 90)], "A is above chance in pronoun (90.0 %)."),
         ([accuracy("a", 52)], "no system is clearly above chance in pronoun."),
-        ([accuracy("a", 60, low=45), accuracy("b", 58)], "no system is clearly above chance in pronoun."),
+        ([accuracy("a", 60, low=45), accuracy("b", 58)], "the best system is not clearly above chance in pronoun."),
+        ([accuracy("a", 60, low=45), accuracy("b", 60), accuracy("base", 55.1)], "B leads in pronoun (60.0 %)."),
         ([accuracy("a", 90), accuracy("b", 80) | {"signature": "y"}], "scores are not comparable in pronoun."),
         ([accuracy("a", 50) | {"low": None, "high": None}], "no system is clearly above chance in pronoun."),
         ([accuracy("a", 51) | {"low": None, "high": None}], "A is above chance in pronoun (51.0 %)."),
-        ([accuracy("a", 90), accuracy("b", 90.04)], "B and A lead in pronoun (90.0 %)."),
+        ([accuracy("a", 90), accuracy("b", 90.04)], "B and A are level in pronoun (90.0 %)."),
+        ([accuracy("a", 90), accuracy("b", 90.04), accuracy("base", 80)], "B and A lead in pronoun (90.0 %)."),
         (
             [accuracy(system, value, phenomenon=name) for system in "ab" for name, value in (("x", 90), ("y", 50))]
             + [accuracy("a", 80), accuracy("b", 70)],
-            "A and B lead in x (90.0 %), A leads in pronoun (80.0 %), and no system is clearly above chance in y.",
+            "A and B are level in x (90.0 %), A leads in pronoun (80.0 %), and no system is clearly above chance in y.",
         ),
         (
             [accuracy("a", 90), accuracy("b", 80), accuracy("b", 90, dataset="e")],
@@ -138,3 +160,15 @@ def test_the_page_has_three_sentences_at_most():
     limited = bleu("a", 95, metric="length-limited sentences")
     rows = long_table([bleu("base", 20), bleu("a", 22), accuracy("a", 90), limited])
     assert len(build_report(rows, ReportSettings()).findings) == 3
+
+
+def test_verbs_count_systems_not_words():
+    settings = ReportSettings(labels={"a": "Gold and chain"})
+    summary = summarize(long_table([accuracy("a", 90), accuracy("b", 80)]))
+    assert "Gold and chain leads in pronoun" in key_findings(summary, settings, UNTESTED)[0]
+
+
+def test_findings_and_table_agree_on_translating():
+    """The table also has other metrics, so a low first one does not make its scores unusable."""
+    rows = [bleu("a", 0.4), bleu("base", 0.2), bleu("a", 1.4, metric="d-BLEU (documents)")]
+    assert findings(rows)[0].startswith("A has the best s-BLEU, 0.40")

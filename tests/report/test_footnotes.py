@@ -8,10 +8,11 @@ from smoke_study import StudyView
 
 from docmt.config.loading import load_config, merge, read_config_file
 from docmt.report.footnotes import leak_footnote, updates_footnote
-from docmt.report.manifest import Manifest
 from docmt.report.page import build_report
+from docmt.report.report_files import ReportFiles
 from docmt.report.score_tables import main_table
 from docmt.report.settings import ReportSettings
+from docmt.report.study_facts import StudyFacts
 from docmt.report.summary import summarize
 from docmt.report.tables import to_latex, to_markdown, to_text
 
@@ -173,22 +174,22 @@ def test_test_text_in_the_training_text_is_named_from_one_percent_on():
 
 
 def test_remarks_stand_under_the_tables_in_every_form(tmp_path):
-    overlap = tmp_path / "overlap.json"
+    overlap = tmp_path / "x/corpora/overlap.json"
+    overlap.parent.mkdir(parents=True)
     overlap.write_text(json.dumps({"tests": {"test_t": {"sentences": 4, "seen_sources": 3}}}))
+    histories = []
     for system, steps in (("s", 800), ("d", 200)):
-        (tmp_path / system).mkdir()
-        (tmp_path / system / "history.csv").write_text(f"step,train_loss\n{steps},2.5\n")
-    manifest = Manifest.load(
-        {"runs": {"x": {"s": [1], "d": [1]}}, "run_folder": str(tmp_path / "{system}"), "overlaps": {"x": str(overlap)}}
-        | {"origins": ORIGINS, "generated": ["x"]},
-        where="manifest",
-    )
+        histories.append(tmp_path / f"x/runs/{system}/seed1/history.csv")
+        histories[-1].parent.mkdir(parents=True)
+        histories[-1].write_text(f"step,train_loss\n{steps},2.5\n")
+    files = ReportFiles(histories=histories, overlaps=[overlap])
+    study = StudyFacts(origins=ORIGINS, generated=["x"])
     scores = [bleu(name, 9) for name in ("s", "d")]
     rows = long_table([*scores, accuracy("s", 50, dataset="x", phenomenon="deixis")])
     settings = ReportSettings.load(
         {"tables": {"table_1": {"title": "T", "systems": ["s", "d"], "note": "Mine."}}}, where="r"
     )
-    report = build_report(rows, settings, manifest=manifest)
+    report = build_report(rows, settings, files=files, study=study)
     notes = {found.key: found.note for found in report.tables}
     assert notes["table_1"].startswith("Mine. Trained with fewer updates than s (800): d (200).")
     assert notes["results"].startswith("Trained with fewer updates than s (800)")

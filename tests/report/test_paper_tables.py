@@ -10,6 +10,7 @@ from docmt.cli.main import main
 from docmt.report.page import build_report
 from docmt.report.score_tables import paper_table
 from docmt.report.settings import OWN_TABLES, PaperTable, ReportSettings
+from docmt.report.study_facts import StudyFacts
 from docmt.report.tables import write_table
 
 PUBLISHED = {"a": "cross-task/transformer", "b": "cross-task/document_pretrained"}
@@ -116,7 +117,7 @@ def test_names_of_the_reports_own_tables_are_refused():
 
 def test_the_report_opens_with_them_and_prints_them():
     settings = ReportSettings(tables={"table_1": PaperTable(title="Table 1, ours", systems=["a"])})
-    report = build_report(long_table([score("a", 20)]), settings, paper_columns=FACTS)
+    report = build_report(long_table([score("a", 20)]), settings, study=StudyFacts(paper_columns=FACTS))
     assert report.tables[0].key == "table_1"
     assert report.printed().startswith("Table 1, ours")
     assert {table.key for table in report.tables} <= {"table_1", *OWN_TABLES}
@@ -125,7 +126,8 @@ def test_the_report_opens_with_them_and_prints_them():
 def run_table(folder, row, *, name="table_6"):
     scores = write_scores(folder / "scores.json", [row])
     settings = {"tables": {"table_6": {"title": "Table 6", "systems": ["a"], "columns": ["Gap ratio"]}}}
-    options = ["--settings", json.dumps(settings), "--paper-columns", '{"a": {"Gap ratio": "20%"}}', "--name", name]
+    options = ["--settings", json.dumps(settings), "--name", name, "--differences"]
+    options += ["--study", '{"paper_columns": {"a": {"Gap ratio": "20%"}}}']
     return main(["report", "table", *options, "--scores", str(scores), "--out", str(folder / "table_6")])
 
 

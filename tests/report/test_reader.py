@@ -2,10 +2,25 @@
 
 import json
 import re
+import shutil
+from pathlib import Path
 
 import pytest
 from elements import Elements
-from reader_study import ALIGNED, DOCUMENTS, FREE, HOSTILE, ITEMS, make_study, render, unpack, write_hypotheses
+from reader_study import (
+    ALIGNED,
+    DOCUMENTS,
+    FREE,
+    HOSTILE,
+    ITEMS,
+    decoding_folder,
+    make_study,
+    outputs,
+    reader_words,
+    render,
+    unpack,
+    write_hypotheses,
+)
 from sacrebleu import sentence_chrf
 from smoke_study import StudyView
 
@@ -64,7 +79,8 @@ def test_a_study_tells_the_reader_of_its_ties_unless_they_are_wrong(pytestconfig
 
 
 def test_ties_go_to_the_first_candidate_where_the_scores_say_so(tmp_path):
-    items = unpack(render(tmp_path, make_study(tmp_path) | {"ties": "first"}))["suites"][0]["items"]
+    study = {"languages": {"d": ["en", "de"]}, "ties": "first"}
+    items = unpack(render(tmp_path, make_study(tmp_path) | {"study": study}))["suites"][0]["items"]
     assert [item["runs"]["0"]["right"] for item in items] == [True, False, True]
 
 
@@ -102,10 +118,10 @@ def test_trees_are_those_of_the_document(page):
 
 
 def test_edus_without_a_tree_have_no_heads(tmp_path):
-    manifest = make_study(tmp_path)
+    options = make_study(tmp_path)
     path = tmp_path / "trees.jsonl"
     write_jsonl(path, [json.loads(path.read_text().splitlines()[0]) | {"dependency": None}])
-    edus = unpack(render(tmp_path, manifest))["tests"][0]["documents"][0]["trees"]["parsed"]
+    edus = unpack(render(tmp_path, options))["tests"][0]["documents"][0]["trees"]["parsed"]
     assert {(head, relation) for _, _, head, relation in edus} == {(None, "")}
 
 
@@ -127,11 +143,16 @@ def test_several_seeds_are_named_by_their_seed(tmp_path):
 
 
 def test_a_run_of_two_datasets_is_one(tmp_path):
-    manifest = make_study(tmp_path)
-    for key in ("runs", "languages", "tests", "suites", "generative"):
-        manifest[key]["e"] = manifest[key]["d"]
-    manifest["runs"]["e"] = {"free": [1]}
-    data = unpack(render(tmp_path, manifest))
+    options = make_study(tmp_path)
+    for folder in ("corpora/en-de", "runs/free"):
+        shutil.copytree(tmp_path / "d" / folder, tmp_path / "e" / folder)
+    options["study"]["languages"]["e"] = ["en", "de"]
+    options["outputs"] += outputs(tmp_path, "free", dataset="e")
+    options["texts"] += [path.replace("/d/corpora", "/e/corpora") for path in options["texts"]]
+    options["suites"].append(options["suites"][0].replace("d/", "e/", 1))
+    options["generative"].append(options["generative"][0].replace("d/", "e/", 1))
+    data = unpack(render(tmp_path, options))
+    assert [part["name"] for part in data["suites"]] == ["d/s", "e/s", "d/g", "e/g"]
     assert [run["key"] for run in data["runs"]] == ["aligned", "free"]
     assert [list(part["documents"][0]["runs"]) for part in data["tests"]] == [["0", "1"], ["1"]]
     assert data["tests"][1]["documents"][0]["runs"]["1"] == data["tests"][0]["documents"][0]["runs"]["1"]
@@ -172,51 +193,82 @@ def test_one_document_remains_whatever_the_limit(caplog):
 
 
 def test_the_limit_is_that_of_the_whole_page(tmp_path):
-    manifest = make_study(tmp_path)
-    whole = render(tmp_path, manifest)
+    options = make_study(tmp_path)
+    whole = render(tmp_path, options)
     assert len(unpack(whole)["tests"][0]["documents"]) == 3
     size = whole.stat().st_size
-    smaller = render(tmp_path, manifest, reader={"max_megabytes": (size - 40) / 1e6})
+    smaller = render(tmp_path, options, reader={"max_megabytes": (size - 40) / 1e6})
     assert smaller.stat().st_size < size
     part = unpack(smaller)["tests"][0]
     assert (part["total"], len(part["documents"])) == (3, 2)
 
 
 def test_the_page_does_not_depend_on_when_it_is_made(tmp_path):
-    manifest = make_study(tmp_path)
-    assert render(tmp_path, manifest).read_bytes() == render(tmp_path, manifest).read_bytes()
+    options = make_study(tmp_path)
+    assert render(tmp_path, options).read_bytes() == render(tmp_path, options).read_bytes()
 
 
 SHORTER = ALIGNED | {"d/three": ["Nur eine."]}
 
 
 @pytest.mark.parametrize(
-    ("spoil", "changes", "message"),
+    ("system", "file", "write", "message"),
     [
         (
-            lambda runs: write_hypotheses(runs / "aligned-1/decoding/test_t.jsonl", SHORTER, aligned=True),
-            {},
+            "aligned",
+            "test_t.jsonl",
+            lambda path: write_hypotheses(path, SHORTER, aligned=True),
             "line 3: 1 sentences for 2 source sentences",
         ),
+        ("free", "suite_s.json", lambda path: write_json(path, {"items": []}), "do not contain item 'item-0'"),
         (
-            lambda runs: write_json(runs / "free-1/decoding/suite_s.json", {"items": []}),
-            {},
-            "do not contain item 'item-0'",
-        ),
-        (
-            lambda runs: write_jsonl(runs / "free-1/decoding/generated_g.jsonl", [{"id": "g-0", "sentences": []}]),
-            {},
+            "free",
+            "generated_g.jsonl",
+            lambda path: write_jsonl(path, [{"id": "g-0", "sentences": []}]),
             "its 1 items differ from the suite",
         ),
-        (lambda runs: (runs / "free-1/decoding/test_t.jsonl").unlink(), {}, "free-1/decoding/test_t.jsonl"),
-        (lambda _: None, {"languages": {"d": ["en"]}}, "languages of 'd' must be a source and a target language"),
+        ("free", "test_t.jsonl", Path.unlink, "d/runs/free/seed1/decoding/test_t.jsonl"),
     ],
 )
-def test_what_does_not_fit_is_one_clear_line(spoil, changes, message, tmp_path, capsys):
-    manifest = make_study(tmp_path) | changes
-    spoil(tmp_path / "runs")
-    arguments = ["--manifest", json.dumps(manifest), "--out", str(tmp_path / "reader.html")]
-    assert main(["report", "reader", *arguments]) == 2
+def test_outputs_that_do_not_fit_are_one_clear_line(system, file, write, message, tmp_path, capsys):
+    options = make_study(tmp_path)
+    write(decoding_folder(tmp_path, system) / file)
+    assert_one_line(options, message, tmp_path, capsys)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"study": {"languages": {"d": ["en"]}}},
+            "study.languages.d: must be a source and a target language",
+        ),
+        ({"study": {"languages": {"e": ["en", "de"]}}}, "study.languages: no dataset 'd'"),
+        ({"study": {"ties": "last"}}, "study.ties: must be 'wrong' or 'first', not 'last'"),
+        ({"study": {"tie": "first"}}, "study.tie: unknown key; did you mean 'ties'?"),
+        ({"study": []}, "study: expected a mapping of settings"),
+        ({"texts": []}, "d/runs/aligned/seed1/decoding/test_t.jsonl: also pass its text or suite in --texts"),
+        ({"suites": []}, "d/runs/aligned/seed1/decoding/suite_s.json: also pass its text or suite"),
+        ({"suites": ["e/s=x.jsonl"]}, "study.languages: no dataset 'e'"),
+        ({"suites": ["s=x.jsonl"]}, "--suites s=x.jsonl: expected DATASET/SUITE=FILE"),
+        ({"suites": ["d/=x.jsonl"]}, "--suites d/=x.jsonl: expected DATASET/SUITE=FILE"),
+        ({"suites": ["d/s"]}, "--suites d/s: expected DATASET/SUITE=FILE"),
+        ({"generative": ["d/g=x.jsonl", "d/g=y.jsonl"]}, "--generative d/g: 2 files: pass one"),
+        ({"trees": ["d/parsed=x.jsonl"]}, "--trees d/parsed=x.jsonl: expected DATASET/TEST/TREES=FILE"),
+        ({"trees": ["d/u/parsed=x.jsonl"]}, "--trees: d/u: also pass the text of this test in --texts"),
+        ({"outputs": ["d/base/seed1/decoding/test_t.jsonl"]}, "the path must end like {dataset}/runs/{system}/seed{"),
+        ({"outputs": ["d/runs/a/seedx/decoding/test_t.jsonl"]}, "seedx/decoding/test_t.jsonl: the path must end like"),
+        ({"outputs": ["x/d/runs/a/seed1/decoding/s", "d/runs/a/seed1/decoding/s"]}, "has the same names: pass one"),
+        ({"texts": ["text/test_t.documents.tsv"]}, "the path must end like {dataset}/corpora/{languages}/{split}"),
+        ({"texts": ["d/corpora/en-de/test_t.en"]}, "also pass d/corpora/en-de/test_t.documents.tsv"),
+    ],
+)
+def test_options_that_do_not_fit_are_one_clear_line(changes, message, tmp_path, capsys):
+    assert_one_line(make_study(tmp_path) | changes, message, tmp_path, capsys)
+
+
+def assert_one_line(options, message, folder, capsys):
+    assert main(["report", "reader", *reader_words(options), "--out", str(folder / "reader.html")]) == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert message in line
-    assert not (tmp_path / "reader.html").exists()
+    assert not (folder / "reader.html").exists()

@@ -6,7 +6,19 @@ from urllib.parse import urlencode
 
 import pytest
 from colors import contrast, luminance
-from reader_study import ALIGNED, ARABIC, DOCUMENTS, FREE, HOSTILE, WRITTEN, make_study, render, unpack
+from reader_study import (
+    ALIGNED,
+    ARABIC,
+    DOCUMENTS,
+    FREE,
+    HOSTILE,
+    WRITTEN,
+    decoding_folder,
+    make_study,
+    outputs,
+    render,
+    unpack,
+)
 from webdriver import Browser
 
 from docmt.files import write_json, write_jsonl
@@ -342,14 +354,14 @@ def test_long_documents_and_lists_grow_by_a_button(tmp_path, browser, monkeypatc
     monkeypatch.setitem(DOCUMENTS, "d/one", [("The dog barks.", "Der Hund bellt.")] * 400)
     for texts, last in ((ALIGNED, "Er bellt."), (FREE, "Es bellt.")):
         monkeypatch.setitem(texts, "d/one", ["Der Hund bellt."] * 399 + [last])
-    manifest = make_study(tmp_path) | {"trees": {}}
+    options = make_study(tmp_path) | {"trees": []}
     path = tmp_path / "suite.jsonl"
     item = json.loads(path.read_text().splitlines()[0])
     write_jsonl(path, [item | {"id": f"{n}"} for n in range(700)])
     for system in ("aligned", "free"):
         scores = {"items": [{"id": f"{n}", "scores": [-1, -2]} for n in range(700)]}
-        write_json(tmp_path / f"runs/{system}-1/decoding/suite_s.json", scores)
-    browser.open(render(tmp_path, manifest), address(view="items"))
+        write_json(decoding_folder(tmp_path, system) / "suite_s.json", scores)
+    browser.open(render(tmp_path, options), address(view="items"))
     assert len(browser.texts(LIST)) == 300
     assert browser.texts("#list button") == ["show 300 more of 400"]
     for _ in range(2):
@@ -368,15 +380,20 @@ def test_long_documents_and_lists_grow_by_a_button(tmp_path, browser, monkeypatc
 
 
 def test_a_study_without_suites_or_tests_shows_the_other(tmp_path, browser):
-    manifest = make_study(tmp_path)
-    browser.open(render(tmp_path, manifest | {"tests": {}}))
+    options = make_study(tmp_path)
+
+    def only(*names, **inputs):
+        paths = [path for system in ("aligned", "free") for path in outputs(tmp_path, system, names=names)]
+        return {"study": options["study"], "outputs": paths, **inputs}
+
+    suites, generative, texts = ({name: options[name]} for name in ("suites", "generative", "texts"))
+    browser.open(render(tmp_path, only("suite_s.json", "generated_g.jsonl", **suites, **generative)))
     assert browser.texts("#main h2") == ["item-0"]
-    documents_alone = manifest | {"suites": {}, "generative": {}}
-    browser.open(render(tmp_path, documents_alone), address(view="items"))
+    browser.open(render(tmp_path, only("test_t.jsonl", **texts)), address(view="items"))
     assert browser.texts("#main h2") == ["d/one"]
-    browser.open(render(tmp_path, manifest | {"tests": {}, "suites": {}}))
+    browser.open(render(tmp_path, only("generated_g.jsonl", **generative)))
     assert browser.texts("#main h2") == ["g-0"]
-    browser.open(render(tmp_path, manifest | {"tests": {}, "suites": {}, "generative": {}}))
+    browser.open(render(tmp_path, only()))
     assert browser.texts("#main") == ["Nothing is found."]
 
 
@@ -399,8 +416,9 @@ def test_a_study_of_a_hundred_runs_opens_in_three_seconds(tmp_path, browser, mon
         ]
 
     monkeypatch.setattr("docmt.report.reader.reader_page.read_documents", made_up)
-    manifest = {"runs": {"d": {f"system{n}": [1] for n in range(100)}}, "languages": {"d": ["en", "de"]}}
-    path = render(tmp_path, manifest | {"tests": {"d": {"t": str(tmp_path / "t")}}})
+    paths = [path for n in range(100) for path in outputs(tmp_path, f"system{n}", names=["test_t.jsonl"])]
+    options = {"outputs": paths, "texts": ["d/corpora/en-de/test_t.documents.tsv"]}
+    path = render(tmp_path, {"study": {"languages": {"d": ["en", "de"]}}, **options})
     assert path.stat().st_size <= 10e6
     seconds = []
     for _ in range(2):
@@ -414,21 +432,19 @@ def test_a_study_of_a_hundred_runs_opens_in_three_seconds(tmp_path, browser, mon
 def four_systems(tmp_path_factory):
     """A page on two more systems: `poor`, which is the first, and `best`, which is the last one."""
     folder = tmp_path_factory.mktemp("four")
-    manifest = make_study(folder)
+    options = make_study(folder)
     for system, text in (("poor", "Nein."), ("best", None)):
-        source = folder / "runs/aligned-1/decoding"
+        source, decoding = decoding_folder(folder, "aligned"), decoding_folder(folder, system)
         rows = [json.loads(line) for line in (source / "test_t.jsonl").read_text().split("\n") if line]
         references = iter(DOCUMENTS.values())
         for row in rows:
             row["sentences"] = [text or pair[1].replace("\r", "") for pair in next(references)]
-        write_jsonl(folder / f"runs/{system}-1/decoding/test_t.jsonl", rows)
+        write_jsonl(decoding / "test_t.jsonl", rows)
         scores = [{"id": f"item-{n}", "scores": [-1, -2] if text is None else [-2, -1]} for n in range(3)]
-        write_json(folder / f"runs/{system}-1/decoding/suite_s.json", {"items": scores})
-        (folder / f"runs/{system}-1/decoding/generated_g.jsonl").write_bytes(
-            (source / "generated_g.jsonl").read_bytes()
-        )
-    systems = {system: [1] for system in ("poor", "free", "aligned", "best")}
-    return render(folder, manifest | {"runs": {"d": systems}}, baseline="aligned")
+        write_json(decoding / "suite_s.json", {"items": scores})
+        (decoding / "generated_g.jsonl").write_bytes((source / "generated_g.jsonl").read_bytes())
+    options["outputs"] = [path for system in ("poor", "free", "aligned", "best") for path in outputs(folder, system)]
+    return render(folder, options, baseline="aligned")
 
 
 @pytest.mark.parametrize(("view", "shown"), [("documents", "d/t"), ("items", "d/s")])

@@ -34,7 +34,7 @@ def report(tmp_path_factory):
             for metric, value in zip(("s-BLEU", "chrF"), values, strict=True)
         ]
         files.append(write_scores(folder / f"{len(files)}.json", scores, commit="c0ffee", fingerprint="f00"))
-    render_report(folder, *files, manifest={"runs": {}}, note="See 5 % of <this>.")
+    render_report(folder, *files, note="See 5 % of <this>.")
     return folder / "out"
 
 
@@ -174,8 +174,8 @@ def test_distances_fit_beside_the_contents(tmp_path, browser):
     columns += ["arcs_between_sentences_percent"]
     values = ["dataset/parsed/test_controlled", *["49356"] * 3, *["100.0"] * (len(columns) - 3)]
     (tmp_path / "trees.csv").write_text(f"name,{','.join(columns)}\n{','.join(values)}\n")
-    manifest = {"runs": {}, "reader": "r.html", "tree_statistics": {"d": str(tmp_path / "trees.csv")}}
-    render_report(tmp_path, write_scores(tmp_path / "s.json", rows), manifest=manifest)
+    options = {"reader": ["r.html"], "tree-statistics": [tmp_path / "trees.csv"]}
+    render_report(tmp_path, write_scores(tmp_path / "s.json", rows), options=options)
     browser.resize(1280, 900)
     browser.open(tmp_path / "out/report.html", "#trees-trees", ready=READY)
     browser.run("document.querySelectorAll('details:not(.columns)').forEach((details) => (details.open = true))")

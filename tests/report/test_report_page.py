@@ -5,12 +5,15 @@ import io
 import json
 import re
 import xml.etree.ElementTree as ElementTree
+from dataclasses import fields
+from pathlib import Path
 
 import pytest
 from elements import Elements
 from score_rows import accuracy, render_report, score, write_scores
 
 from docmt.cli.main import main
+from docmt.report.report_files import ReportFiles, name_counts
 
 HOSTILE = "<script>alert(1)</script> & $x_1$"
 HISTORY = """\
@@ -23,25 +26,30 @@ step,epoch,seconds,tokens_per_second,train_loss,dev_loss,entropy_cross,entropy_e
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
-    """Score files of two systems with two seeds, one score missing, and a manifest with their histories."""
+    """Score files of two systems with two seeds, one score missing, and histories of two trainings."""
     files, tmp_path = [], tmp_path_factory.mktemp("study")
     for system in ("base", HOSTILE):
         for seed in (1, 2):
             scores = [score(system, 20 + seed, seed=seed), score(system, None, seed=seed, metric="chrF")]
             scores += [accuracy(system, 60 + seed, seed=seed, distance=distance, n=40) for distance in (None, 1, 2)]
             files.append(write_scores(tmp_path / f"{len(files)}.json", scores, commit="c0ffee", fingerprint="f00"))
-    for name in ("base", "other"):
-        for seed in (1, 2):
-            folder = tmp_path / f"runs/d-{name}-{seed}"
-            folder.mkdir(parents=True)
-            (folder / "history.csv").write_text(HISTORY)
-    runs = {"d": {"base": [1, 2], "other": [1, 2]}}
-    return files, {"runs": runs, "run_folder": str(tmp_path / "runs/{dataset}-{system}-{seed}")}
+    histories = [write(tmp_path / history_of(name, seed), HISTORY) for name in ("base", "other") for seed in (1, 2)]
+    return files, {"histories": histories}
+
+
+def history_of(system, seed=1):
+    return f"d/runs/{system}/seed{seed}/history.csv"
+
+
+def write(path, content):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return path
 
 
 def render(folder, study, **settings):
-    files, manifest = study
-    return render_report(folder, *files, manifest=manifest, **settings)
+    files, options = study
+    return render_report(folder, *files, options=options, **settings)
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +81,7 @@ def test_page_is_whole_and_self_contained(page):
 
 
 def test_the_page_links_to_the_reader_and_has_the_note_under_the_last_main_table(tmp_path, study, page, capsys):
-    html = render(tmp_path, (study[0], {"runs": {}, "reader": 'a"b.html'}), note="See <b> and *this*.")
+    html = render(tmp_path, (study[0], {"reader": ['a"b.html']}), note="See <b> and *this*.")
     assert '<a href="a&#34;b.html">Read the translations</a>' in html
     assert '<a href="a&#34;b.html#view=changes">' in html
     assert html.count('<a href="a&#34;b.html#view=items&amp;a=base&amp;set=d%2Fpronoun&amp;phenomenon=pronoun') == 3
@@ -106,48 +114,103 @@ def test_equal_input_gives_equal_bytes(tmp_path, study, page):
 
 
 def test_scores_and_tables_of_data_are_enough(tmp_path, study):
-    overlap, statistics, counts = (tmp_path / name for name in ("overlap.json", "statistics.csv", "counts.json"))
-    overlap.write_text(json.dumps({"tests": {"test_t": {"sentences": 4, "seen_pairs": 1, "seen_pairs_percent": 25.0}}}))
-    statistics.write_text("dataset,cutting,split,sentences\nd,doc,train,123456\n")
-    counts.write_text(json.dumps({"sentences": 4, "dropped": {"empty": 1}}))
-    manifest = {"runs": {}, "overlaps": {"d": str(overlap)}, "statistics": {"d": str(statistics)}}
-    html = render(tmp_path, (study[0], manifest | {"counts": {"d/test": str(counts)}}))
-    for shown in ("Translation scores", "1 (25.0 %)", "123,456", "d/test"):
+    tests = {"test_t": {"sentences": 4, "seen_pairs": 1, "seen_pairs_percent": 25.0}}
+    counts = {"sentences": 4, "dropped": {"empty": 1}}
+    places = ("corpora/c/en-de/test", "d/corpora/en-de/train")
+    options = {
+        "overlaps": [write(tmp_path / "d/corpora/overlap.json", {"tests": tests})],
+        "statistics": [write(tmp_path / "statistics.csv", "dataset,cutting,split,sentences\nd,doc,train,123456\n")],
+        "counts": [write(tmp_path / f"{place}.counts.json", counts) for place in places],
+    }
+    html = render(tmp_path, (study[0], options))
+    for shown in ("Translation scores", "1 (25.0 %)", "123,456", "c/test", "d/train, filtered"):
         assert shown in html
     assert "Learning curves" not in html
     assert "d,test_t,4" in (tmp_path / "out" / "tables" / "overlap.csv").read_text()
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("paths", "names"),
     [
-        *(({"run_folder": bad}, "run_folder: must be a path with {") for bad in ("{dataset}/{sytem}", "{dataset.x}")),
-        ({"runs": {"d": {"s": ["1"]}}}, "manifest.runs.d.s.0: expected a number"),
-        ({"overlap": {}}, "manifest.overlap: unknown key; did you mean 'overlaps'?"),
-        ({"statistics": {"d": 5}}, "manifest.statistics.d: "),
-        ({"run_folder": "bad{seed}"}, "line 3, column 'train_loss' is not a number: 'oops'"),
-        ({"run_folder": "none"}, "none/history.csv: no such file"),
-        ({"run_folder": "ok{seed}", "parsers": {"p": "parser.json"}}, "parser.json: not a file of the expected kind ("),
-        ({"run_folder": "ok{seed}", "roundtrips": {"d": "text.json"}}, "text.json: not a file of the expected kind ("),
-        ({"run_folder": "ok{seed}", "overlaps": {"d": "overlap.json"}}, "overlap.json: key 'tests' must map tests to"),
-        ({"run_folder": "ok{seed}", "tree_statistics": {"t": "t.csv"}}, "t.csv: line 2, column 'edus' is not a number"),
+        (["corpora/c/en-de/a", "corpora/c/en-de/b", "d/corpora/en-de/a"], ["c/a", "c/b", "d/a, filtered"]),
+        (["x/results/d/corpora/en/a", "results/corpora/c/en/a"], ["c/a", "d/a, filtered"]),
+        (["corpora/c/en-de/a", "corpora/c/ru-en/a"], ["c/a (en-de)", "c/a (ru-en)"]),
+        (["d/corpora/en-de/a", "d/corpora/en/a"], ["d/a, filtered (en-de)", "d/a, filtered (en)"]),
+        (["corpora/corpora/en-de/corpora"], ["corpora/corpora"]),
     ],
 )
-def test_a_bad_manifest_or_history_gives_one_line_and_no_report(tmp_path, study, capsys, monkeypatch, changes, message):
+def test_counts_have_the_names_of_corpora_and_datasets(paths, names):
+    assert list(name_counts([Path(f"{path}.counts.json") for path in paths])) == names
+
+
+@pytest.mark.parametrize(
+    ("option", "paths", "content", "message"),
+    [
+        ("histories", [history_of("a")], "step,train_loss\n1,2.5\n2,oops\n", "column 'train_loss' is not a number"),
+        ("histories", [history_of("a")], None, "d/runs/a/seed1/history.csv: no such file"),
+        ("histories", ["d/runs/a/history.csv"], "", "must end like {dataset}/runs/{system}/seed{seed}/history.csv"),
+        ("histories", ["d/runs/a/seed1.5/history.csv"], "", "seed1.5/history.csv: the path must end like"),
+        ("histories", ["xd/runs/a/seed1/history.txt"], "", "seed1/history.txt: the path must end like"),
+        ("histories", [history_of("a"), f"x/{history_of('a')}"], "step\n1\n", "has the same names: pass one of them"),
+        (
+            "parsers",
+            ["discourse/parsers/p/evaluation.json"],
+            {"parseval": {}, "uas": [1]},
+            "not a file of the expected",
+        ),
+        ("parsers", ["p.json"], {}, "p.json: the path must end like discourse/parsers/{parser}/evaluation.json"),
+        ("segmenters", ["discourse/parsers/p/evaluation.json"], {}, "must end like discourse/segmenters/{segmenter}/"),
+        ("roundtrips", ["d/text/roundtrip.json"], {"languages": {"en": {"causes": "none"}}}, "not a file of the expec"),
+        ("roundtrips", ["roundtrip.json"], {}, "roundtrip.json: the path must end like {dataset}/text/roundtrip.json"),
+        (
+            "overlaps",
+            ["d/corpora/overlap.json"],
+            {"tests": {"t": {"seen_pairs": "x"}}},
+            "key 'tests' must map tests to",
+        ),
+        ("overlaps", ["overlap.json"], {}, "overlap.json: the path must end like {dataset}/corpora/overlap.json"),
+        ("tree-statistics", ["t.csv"], "name,edus\nd/parsed/train,many\n", "t.csv: line 2, column 'edus' is not a"),
+        ("counts", ["train.counts.json"], {}, "train.counts.json: the path must end like {dataset}/corpora/{langu"),
+        ("cases", ["nothing.csv"], "case,part,chrF,text\n", "report.cases: no case study 'nothing'"),
+        ("overlap", ["overlap.json"], {}, "Did you mean --overlaps instead of --overlap?"),
+    ],
+)
+def test_a_bad_file_gives_one_line_and_no_report(tmp_path, study, capsys, monkeypatch, option, paths, content, message):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "bad1").mkdir()
-    (tmp_path / "bad1/history.csv").write_text("step,train_loss\n1,2.5\n2,oops\n")
-    (tmp_path / "ok1").mkdir()
-    (tmp_path / "ok1/history.csv").write_text("step,train_loss\n1,2.5\n")
-    (tmp_path / "parser.json").write_text('{"parseval": {}, "uas": [1]}')
-    (tmp_path / "text.json").write_text('{"languages": {"en": {"causes": "none"}}}')
-    (tmp_path / "overlap.json").write_text('{"tests": {"test_t": {"seen_pairs": 1, "seen_pairs_percent": "x"}}}')
-    (tmp_path / "t.csv").write_text("name,edus\nd/parsed/train,many\n")
-    main(["report", "collect", "--scores", *map(str, study[0]), "--out", "scores.csv"])
-    (tmp_path / "manifest.json").write_text(json.dumps({"runs": {"d": {"s": [1]}}} | changes))
-    arguments = ["--scores", "scores.csv", "--out", "out", "--manifest", "@manifest.json"]
-    assert main(["report", "render", *arguments]) == 2
+    if content is not None:
+        for path in paths:
+            write(tmp_path / path, content)
+    assert_no_report(study, [f"--{option}", *paths], message, capsys)
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        ({"system": ["a"]}, "study.system: unknown key; did you mean 'systems'?"),
+        ({"systems": "a"}, "study.systems: must be a list, such as [a, b], not 'a'"),
+        ({"paper_columns": {"a": "20%"}}, "study.paper_columns.a: must be a mapping"),
+        ({"origins": {"a": [1]}}, "study.origins.a.0: must be text"),
+        ([], "study: expected a mapping of settings"),
+    ],
+)
+def test_bad_facts_on_the_study_give_one_line(tmp_path, study, capsys, monkeypatch, facts, message):
+    monkeypatch.chdir(tmp_path)
+    assert_no_report(study, ["--study", json.dumps(facts)], message, capsys)
+    write(tmp_path / "facts.json", "{")
+    assert_no_report(study, ["--study", "@facts.json"], "facts.json: not", capsys)
+    assert_no_report(study, ["--study", "{"], "study: not JSON", capsys)
+
+
+def assert_no_report(study, words, message, capsys):
+    assert main(["report", "collect", "--scores", *map(str, study[0]), "--out", "scores.csv"]) == 0
+    assert main(["report", "render", "--scores", "scores.csv", "--out", "out", *words]) == 2
     error = capsys.readouterr().err.strip()
     assert message in error
     assert "\n" not in error
-    assert not (tmp_path / "out").exists()
+    assert not Path("out").exists()
+
+
+def test_empty_lists_of_files_are_accepted(tmp_path, study):
+    options = [field.name.replace("_", "-") for field in fields(ReportFiles) if field.name != "benchmarks"]
+    html = render_report(tmp_path, *study[0], options={name: [] for name in [*options, "fingerprints"]})
+    assert "Translation scores" in html

@@ -102,20 +102,17 @@ def test_other_files_are_one_line(tmp_path, name, message):
 
 
 def test_the_page_has_the_section(trees, tmp_path):
-    (tmp_path / "segmenter.json").write_text(json.dumps({"scores": SCORES}))
-    (tmp_path / "parser.json").write_text(json.dumps(EVALUATION | {"baselines": {"chain": CHAIN}}))
+    parsing = {"parsers": EVALUATION | {"baselines": {"chain": CHAIN}}, "segmenters": {"scores": SCORES}}
+    evaluations = {name: [tmp_path / f"discourse/{name}/gum/evaluation.json"] for name in parsing}
+    for name, (path,) in evaluations.items():
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps(parsing[name]))
     scores, out = write_scores(tmp_path / "score.json", [score("s", 20)]), tmp_path / "out"
-    manifest = {
-        "runs": {},
-        "tree_statistics": {"d/parsed": str(trees / "s.csv")},
-        "tree_relations": {"d/parsed": str(trees / "r.csv")},
-        "segmenters": {"gum": str(tmp_path / "segmenter.json")},
-        "parsers": {"gum": str(tmp_path / "parser.json")},
-    }
-    html = render_report(tmp_path, scores, manifest=manifest)
+    counted = {"tree-statistics": [trees / "s.csv"], "tree-relations": [trees / "r.csv"]}
+    html = render_report(tmp_path, scores, options=evaluations | counted)
     for key in ("trees", "tree_relations", "segmenters", "parsers"):
         assert f'id="trees-{key}"' in html
     assert html.count("<script") == 1
     names = {path.name for folder in ("tables", "figures") for path in (out / folder).iterdir()}
     assert {"parsers.csv", "parsers.tex", "segmenters.csv", "trees.csv", "tree_relations.csv"} <= names
-    assert "EDUs and trees" not in render_report(tmp_path, scores, manifest={"runs": {}})
+    assert "EDUs and trees" not in render_report(tmp_path, scores)

@@ -9,7 +9,6 @@ import pytest
 import torch
 from core_fixtures import run_training
 
-from docmt.errors import UserError
 from docmt.training.loggers import CLASSES, Loggers, make_loggers
 
 
@@ -70,7 +69,23 @@ def test_servers_are_never_asked(name, tmp_path, monkeypatch):
     assert "runs/s/seed1" in options.values()
 
 
-def test_a_missing_package_is_one_clear_line(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pytorch_lightning.loggers", None)
-    with pytest.raises(UserError, match=r"training.loggers: wandb needs packages: pip install pytorch-lightning wandb"):
-        make_loggers(["wandb"], tmp_path, run="x")
+class Unwilling:
+    def __init__(self, **options):
+        raise ValueError("\n\x1b[1mno permission\nfor this folder")
+
+
+@pytest.mark.parametrize(
+    ("package", "message"),
+    [
+        (None, "wandb is left out: pip install pytorch-lightning wandb: "),
+        (types.SimpleNamespace(), "wandb is left out: 'types.SimpleNamespace' object has no"),
+        (types.SimpleNamespace(WandbLogger=Unwilling), "wandb is left out: \x1b[1mno permission"),
+    ],
+)
+def test_no_logger_prevents_a_training(tmp_path, monkeypatch, caplog, package, message):
+    monkeypatch.setitem(sys.modules, "pytorch_lightning.loggers", package)
+    loggers = make_loggers(["wandb", "csv"], tmp_path, run="x")
+    assert list(loggers._loggers) == ["csv"]
+    (record,) = caplog.records
+    assert message in record.getMessage()
+    assert "folder" not in record.getMessage()

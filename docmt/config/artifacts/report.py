@@ -18,6 +18,7 @@ from docmt.config.artifacts.scores import (
 )
 from docmt.config.artifacts.text import roundtrip
 from docmt.config.paper_columns import paper_columns
+from docmt.config.references import suite_choices
 from docmt.config.report_checks import claim_runs
 from docmt.config.systems import Run, dataset_instances, is_generated, list_runs, model_settings, training_chain
 from docmt.evaluation.metrics import ACCURACY, COMET, GENERATIVE, OF_REFERENCES
@@ -155,6 +156,11 @@ def report(study: Study) -> Artifact:
         origins=origins,
         extended=extended,
         generated=[name for name in datasets if is_generated(config, name)],
+        choices={
+            f"{name}/{suite}": suite_choices(config, row.suite_reference(suite))
+            for name, row in datasets.items()
+            for suite in row.suite_names()
+        },
         stages=RULES,
     )
     return Artifact(["results/report/report.html"], inputs, params, reads_paths=True)

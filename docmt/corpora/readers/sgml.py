@@ -8,6 +8,7 @@ from html.entities import html5
 from itertools import zip_longest
 from pathlib import Path
 from typing import Literal
+from xml.etree.ElementTree import Element
 
 from defusedxml import DefusedXmlException
 from defusedxml import ElementTree as SafeTree
@@ -15,10 +16,11 @@ from pydantic import Field
 from typing_extensions import override
 
 from docmt.corpora.documents import Document
-from docmt.corpora.readers.parallel_files import SideDocument, SideFormat, align, check_equal
+from docmt.corpora.readers.parallel_files import SideDocument, align, check_equal
 from docmt.corpora.readers.reader import DocumentCollector, DocumentFormat, Files, FormatName, ReaderResult
 from docmt.errors import UserError
 from docmt.files import read_bytes, read_lines, read_xml
+from docmt.languages import language_of
 
 # A segment ends at its end tag or, if it is missing, at the next tag that cannot occur inside a segment. No pattern
 # backtracks over long text, since damaged files would take hours.
@@ -33,9 +35,14 @@ REFERENCE = re.compile(r"&(?:([A-Za-z][A-Za-z0-9]{1,31})|#(\d{1,7})|#[xX]([0-9a-
 SECTION = re.compile(r"<!--|<!\[CDATA\[")
 MAX_DEPTH = 50
 TRAIN_TALK = re.compile(r"""\s*(?:<talkid>(.*?)</talkid>|<doc\b[^>]*\bdocid\s*=\s*"([^"]*)")""", re.IGNORECASE)
-TRAIN_TAG = re.compile(
-    r"\s*</?(?:doc|url|talkid|title|description|keywords|speaker|reviewer|translator)\b", re.IGNORECASE
+TRAIN_TAGS = "doc|url|talkid|title|description|keywords|speaker|reviewer|translator"
+TRAIN_TAG = re.compile(rf"\s*</?(?:{TRAIN_TAGS})\b", re.IGNORECASE)
+TRAIN_LINE = re.compile(
+    rf"\s*(?:<(?P<tag>{TRAIN_TAGS})\b[^<>]*>.*</(?:{TRAIN_TAGS})>|<doc\b[^<>]*\bdocid\b[^<>]*>|</doc\s*>)\s*",
+    re.IGNORECASE,
 )
+"""A whole line of a talk's header or end. A sentence about HTML can begin like one."""
+TRAIN_END_TAGS = (None, "doc", "reviewer", "translator")
 
 
 class Segments(DocumentFormat):
@@ -92,14 +99,18 @@ class WmtXml(DocumentFormat):
         collector = DocumentCollector()
         for element in root.iter("doc"):
             name = element.get("id") or element.get("docid") or "unnamed"
-            # Without an attribute, a side is in the expected language.
-            src_sides = [side for side in element.findall("src") if side.get("lang", src_lang) == src_lang]
             references = element.findall("ref")
-            tgt_sides = [side for side in references if side.get("lang", tgt_lang) == tgt_lang]
+            src_sides = _in_language(element.findall("src"), src_lang)
+            tgt_sides = _in_language(references, tgt_lang)
             if self.translator is not None:
                 tgt_sides = [side for side in tgt_sides if side.get("translator") == self.translator]
             if not (src_sides and tgt_sides):
-                raise UserError(f"{path}: document {name} needs two sides, {src_lang} <src> and {tgt_lang} <ref>")
+                by = f" by translator {self.translator!r}" if self.translator is not None else ""
+                sides = [f"<{side.tag} {dict(side.attrib)}>" for side in element if side.tag in ("src", "ref")]
+                raise UserError(
+                    f"{path}: document {name} needs two sides, {src_lang} <src> and {tgt_lang} <ref>{by}, but contains "
+                    f"{', '.join(sides) or 'neither'}"
+                )
             collector.drop("another reference", len(references) - 1)
             src, tgt = (
                 [(segment.get("id"), "".join(segment.itertext())) for segment in side.iter("seg")]
@@ -113,29 +124,56 @@ class WmtXml(DocumentFormat):
         return collector.result(if_empty=f"{path}: contains no sentences")
 
 
-class IwsltTrain(SideFormat):
+class IwsltTrain(DocumentFormat):
     """One file per language of IWSLT's training text, with tagged lines (`<url>`, `<talkid>`, …) before each talk."""
 
     reader: FormatName[Literal["iwslt_train"]]
 
     @override
-    def side_documents(self, path: Path) -> list[SideDocument]:
-        talks: list[SideDocument] = []
-        lines = read_lines(path)
-        # Before 2017, talks begin with <doc docid> and <url>, later with <url>.
-        start = "<doc" if any(line.lstrip().startswith("<doc") for line in lines) else "<url>"
-        for number, line in enumerate(lines, start=1):
-            if line.lstrip().startswith(start):
-                talks.append(SideDocument(None, number))
+    def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
+        collector = DocumentCollector()
+        sides = []
+        for lang in languages:
+            path = self.pick(files, lang)
+            counted = collector if not sides else DocumentCollector()  # a pair counts as one line
+            sides.append((path, _read_talks(path, counted)))
+        return align(sides, collector)
+
+
+def _read_talks(path: Path, collector: DocumentCollector) -> list[SideDocument]:
+    """Read the talks of one side. Lines that look like a header in the wrong position are dropped and counted."""
+    talks: list[SideDocument] = []
+    lines = read_lines(path)
+    headers = [TRAIN_LINE.fullmatch(line) if "<" in line else None for line in lines]
+    # Before 2017, talks begin with <doc docid> and <url>, later with <url>.
+    starts = [line.lstrip()[:5].lower() if header else "" for line, header in zip(lines, headers, strict=True)]
+    start = "<doc " if "<doc " in starts else "<url>"
+    for number, (line, header) in enumerate(zip(lines, headers, strict=True), start=1):
+        if starts[number - 1] == start:
+            talks.append(SideDocument(None, number))
+        has_begun = bool(talks and talks[-1].sentences)
+        if header:
             talk = TRAIN_TALK.match(line)
-            if talk and talks:
+            if talk and talks and not has_begun:
                 talks[-1].id = (talk[1] or "").strip() or talk[2]
-            if TRAIN_TAG.match(line):
-                continue
-            if not talks:
-                raise UserError(f"{path}: line {number} comes before the first {start}…")
+            if has_begun and header["tag"] not in TRAIN_END_TAGS:
+                collector.drop("header after the first sentence")
+        elif not has_begun and TRAIN_TAG.match(line):
+            collector.drop("header without end tag")
+        elif not talks:
+            raise UserError(f"{path}: line {number} comes before the first {start.strip(' >')}…>")
+        else:
             talks[-1].add(line, line=number)
-        return talks
+    return talks
+
+
+def _in_language(sides: Sequence[Element], lang: str) -> list[Element]:
+    """Return the sides in a language, or with another spelling or region of its code.
+
+    Without an attribute, a side is in the expected language.
+    """
+    exact = [side for side in sides if side.get("lang", lang) == lang]
+    return exact or [side for side in sides if language_of(side.get("lang", lang)) == language_of(lang)]
 
 
 def read_refsets(path: Path) -> list[list[Document]]:

@@ -15,7 +15,7 @@ from docmt.corpora.documents import Document
 from docmt.corpora.file_patterns import matching_files
 from docmt.corpora.readers.parallel_files import read_equal
 from docmt.corpora.readers.reader import DocumentCollector, DocumentFormat, Files, FormatName, ReaderResult
-from docmt.errors import UserError
+from docmt.errors import UserError, first_line
 from docmt.files import iterate_jsonl, iterate_lines, read_json, read_text
 
 # Line number (or row number), document id, and sentence pair.
@@ -211,7 +211,7 @@ class ParquetTable(NamedColumns):
         except ImportError:
             raise UserError(f"{path}: reading Parquet needs the package pyarrow: pip install pyarrow") from None
         except (OSError, ValueError) as error:
-            raise UserError(f"{path}: cannot be read as Parquet ({str(error).splitlines()[0]})") from None
+            raise UserError(f"{path}: cannot be read as Parquet ({first_line(error)})") from None
         self.find_columns(list(map(str, table.columns)), where=f"{path}:")
         numbers = range(1, len(table) + 1)
         if self.id is not None and (nameless := table[self.id].isna().tolist().count(True)):

@@ -2,6 +2,7 @@
 
 import itertools
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,9 @@ from docmt.languages import language_of
 # Hours are optional, numbers can be unpadded, and the fraction can follow a comma, a full stop or a colon.
 TIME = r"(?:(\d{1,4}):)?(\d{1,2}):(\d{1,2})(?: ?[,.:] ?(\d{1,3}))?"
 TIMES = re.compile(rf"\s*{TIME}\s*-{{1,3}}>\s*{TIME}(?!\d)")
-BROKEN_TIMES = re.compile(r"[\s\d.,]*:[\s\d:.,]*-{1,3}>")
+BROKEN_TIMES = re.compile(r"[\s\d.,]*:[\s\d:.,]*-{1,3}>|\s*\d+:\d+:\d+[,.]\d+\D{1,9}\d+:\d+:\d+[,.]\d+")
+# NFKC replaces full-width digits and marks, and this table dashes and arrows.
+ARROWS = str.maketrans({**dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-"), "→": "->", "⟶": "->"})
 NUMBER = re.compile(r"\s*\d{1,9}\s*")
 # Blocks in WebVTT without cues, which end at a blank line.
 OTHER_BLOCKS = ("NOTE", "STYLE", "REGION")
@@ -133,9 +136,10 @@ class Tmx(DocumentFormat):
 def read_cues(path: Path) -> list[Cue]:
     """Read the cues in an SRT or WebVTT file, sorted by time. Text continues after blank lines."""
     lines = [line.removesuffix("\r") for line in read_text(path).split("\n")]
-    times = {number: match for number, line in enumerate(lines) if (match := TIMES.match(line))}
+    clocks = {number: line for number, line in enumerate(lines) if ":" in line or "：" in line}
+    times = {number: match for number, line in clocks.items() if (match := _match_times(line))}
     is_webvtt = lines[0].startswith("WEBVTT")
-    if broken := [number for number, line in enumerate(lines) if number not in times and BROKEN_TIMES.match(line)]:
+    if broken := [number for number, line in clocks.items() if number not in times and BROKEN_TIMES.match(line)]:
         raise UserError(f"{path}: line {broken[0] + 1}: the times {lines[broken[0]].strip()!r} cannot be read")
     # Numbers directly before the times, if in most cues. In WebVTT, names after a blank line.
     has_numbers = 2 * sum(n > 0 and NUMBER.fullmatch(lines[n - 1]) is not None for n in times) > len(times)
@@ -153,6 +157,15 @@ def read_cues(path: Path) -> list[Cue]:
         plain = CODE.sub(lambda code: "" if code[0].startswith(("<", "{\\")) else code[0], content)
         cues.append(Cue(_seconds(*match.groups()[:4]), _seconds(*match.groups()[4:]), " ".join(plain.split())))
     return sorted(cues, key=lambda cue: cue.begin)
+
+
+def _match_times(line: str) -> re.Match[str] | None:
+    """Match the times of a cue. With other marks and arrows, times have fractions: `10:30 → 11:45` is text."""
+    match = TIMES.match(line)
+    if match is None and not line.isascii():
+        match = TIMES.match(unicodedata.normalize("NFKC", line).translate(ARROWS))
+        match = match if match and match[4] and match[8] else None
+    return match
 
 
 def _without_blocks(lines: Sequence[str]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from docmt.checksums import check_planned
-from docmt.errors import UserError
+from docmt.errors import UserError, first_line
 from docmt.files import read_json
 from docmt.models.presets import ARCHITECTURES, MARIAN, MBART
 from docmt.models.settings import ModelSettings
@@ -230,8 +230,8 @@ def convert_weights(published: dict[str, Any], settings: ModelSettings, rows: li
     except KeyError as error:
         raise UserError(f"the published weights contain no {error.args[0]}: config.json does not match") from None
     except (IndexError, RuntimeError, TypeError, ValueError) as error:
-        reason = str(error).splitlines()[0][:120]
-        raise UserError(f"the published weights do not fit the vocabulary or config.json ({reason})") from None
+        problem = "the published weights do not fit the vocabulary or config.json"
+        raise UserError(f"{problem} ({first_line(error)})") from None
     for name in weights:
         if name.endswith("positions.weight"):
             # Fairseq numbers positions from the id of padding + 1, so the first rows of its table are never read.

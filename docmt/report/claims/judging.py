@@ -13,8 +13,9 @@ from docmt.evaluation.metrics import ACCURACIES, OF_REFERENCES, find_metric
 from docmt.report.claims.claim import Claim, ClaimedDifference, Term
 from docmt.report.dataframes import Record, column, groups, is_missing, keep, records, select
 from docmt.report.input_files import History
+from docmt.report.numbers import MISSING, format_number, format_score
 from docmt.report.settings import ReportSettings
-from docmt.report.tables import MISSING, Table, format_score, label
+from docmt.report.tables import Table, label
 
 Verdict = Literal["supported", "refuted", "control failed", "inconclusive", "underpowered", "not run"]
 
@@ -284,8 +285,10 @@ def _difference(claim: Claim, finding: JudgedComparison) -> str:
     )
     if finding.verdict == "not run":
         return f"{comparison}: {len(finding.seeds)} of {claim.min_seeds} seeds"
-    shown = f", {AFFORDABLE_SEEDS} seeds show {finding.shown:.{digits}f}" if finding.verdict in UNDECIDED else ""
-    return f"{comparison}: {finding.mean:.{digits}f} [{finding.low:.{digits}f}, {finding.high:.{digits}f}]{shown}"
+    values = (finding.mean, finding.low, finding.high, finding.shown)
+    mean, low, high, effect = (format_number(value, digits=digits) for value in values)
+    shown = f", {AFFORDABLE_SEEDS} seeds show {effect}" if finding.verdict in UNDECIDED else ""
+    return f"{comparison}: {mean} [{low}, {high}]{shown}"
 
 
 def _digits(claim: Claim) -> int:

@@ -10,13 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from docmt import __version__
+from docmt.commands import files_by_name
+from docmt.corpora.documents import index_path, split_prefixes
+from docmt.errors import UserError
 from docmt.files import atomic_writer
+from docmt.paths import INDEX, OUTPUT, name_paths
 from docmt.report.html import html_environment, read_template
-from docmt.report.manifest import ReaderManifest
 from docmt.report.reader.shown_documents import read_documents
 from docmt.report.reader.shown_items import read_generative_items, read_items
+from docmt.report.report_files import ReaderFiles
 from docmt.report.settings import ReportSettings
+from docmt.report.study_facts import StudyFacts
 from docmt.report.styles import Styles, in_both_schemes
+from docmt.settings import look_up
 
 # Script parts, in dependency order
 SCRIPTS = ("text", "state", "tree", "documents", "changes", "generative", "items", "main")
@@ -26,7 +32,7 @@ MARGIN = 0.98  # safety factor, since parts of a sample compress differently
 log = logging.getLogger(__name__)
 
 
-def collect(manifest: ReaderManifest, settings: ReportSettings) -> dict[str, Any]:
+def collect(files: ReaderFiles, study: StudyFacts, settings: ReportSettings) -> dict[str, Any]:
     """Collect the page contents, before sampling.
 
     Returns:
@@ -34,27 +40,49 @@ def collect(manifest: ReaderManifest, settings: ReportSettings) -> dict[str, Any
         lists of objects with the keys `name` (`DATASET/TEST`), `languages`, `total` (number of documents or items) and
         `documents` or `items`. Runs are identified by their number.
     """
-    runs = list(dict.fromkeys(run for dataset in manifest.runs for run in manifest.shown_runs(dataset)))
+    named = name_paths(OUTPUT, files.outputs)
+    runs = list(dict.fromkeys((system, seed) for _, system, seed, _ in named))
+    numbers = {run: number for number, run in enumerate(runs)}
     n_seeds = Counter(system for system, _ in runs)
+    outputs: dict[str, dict[int, Path]] = {}  # by DATASET/KIND_NAME, and by run number
+    for (dataset, system, seed, name), path in named.items():
+        outputs.setdefault(f"{dataset}/{Path(name).stem}", {})[numbers[system, seed]] = path
+    trees: dict[str, dict[str, list[Path]]] = {}
+    for name, paths in files_by_name("--trees", files.trees, form="DATASET/TEST/TREES=FILE").items():
+        test, _, tree_name = name.rpartition("/")
+        trees.setdefault(test, {})[tree_name] = paths
 
-    def files(dataset: str, name: str, suffix: str) -> dict[int, Path]:
-        """Return files with this name by run number."""
-        return {runs.index(run): file for run, file in manifest.outputs(dataset, name, suffix).items()}
+    def languages_of(dataset: str) -> list[str]:
+        return look_up(study.languages, dataset, where="study.languages", what="dataset")
 
     tests, suites = [], []
-    for dataset in manifest.runs:
-        languages = manifest.languages.get(dataset, [])
-        for test, prefix in manifest.tests.get(dataset, {}).items():
-            trees = manifest.trees.get(dataset, {}).get(test, {})
-            documents = read_documents(prefix, languages, files(dataset, f"test_{test}", ".jsonl"), trees)
-            tests.append(_part(f"{dataset}/{test}", languages, documents=documents))
-        for suite, path in manifest.suites.get(dataset, {}).items():
-            items = read_items(path, files(dataset, f"suite_{suite}", ".json"), ties=manifest.ties)
-            suites.append(_part(f"{dataset}/{suite}", languages, items=items))
-        for suite, path in manifest.generative.get(dataset, {}).items():
-            items = read_generative_items(path, files(dataset, f"generated_{suite}", ".jsonl"), lang=languages[1])
-            suites.append(_part(f"{dataset}/{suite}", languages, items=items))
-    styles = Styles([*manifest.legend, *(system for system, _ in runs)], settings)
+    prefixes = split_prefixes(files.texts)
+    for (dataset, _, split), prefix in zip(name_paths(INDEX, map(index_path, prefixes)), prefixes, strict=True):
+        test, languages = f"{dataset}/{split.removeprefix('test_')}", languages_of(dataset)
+        translations = outputs.pop(f"{dataset}/{split}", {})
+        documents = read_documents(prefix, languages, translations, trees.pop(test, {}))
+        tests.append(_part(test, languages, documents=documents))
+    for option, kind, arguments in (
+        ("--suites", "suite", files.suites),
+        ("--generative", "generated", files.generative),
+    ):
+        for name, paths in files_by_name(option, arguments, form="DATASET/SUITE=FILE").items():
+            if len(paths) > 1:
+                raise UserError(f"{option} {name}: {len(paths)} files: pass one")
+            dataset, suite = name.split("/")
+            languages = languages_of(dataset)
+            of_runs = outputs.pop(f"{dataset}/{kind}_{suite}", {})
+            if kind == "suite":
+                items = read_items(paths[0], of_runs, ties=study.ties)
+            else:
+                items = read_generative_items(paths[0], of_runs, lang=languages[1])
+            suites.append(_part(name, languages, items=items))
+    for of_runs in outputs.values():
+        path = next(iter(of_runs.values()))
+        raise UserError(f"{path}: also pass its text or suite in --texts, --suites or --generative")
+    for test in trees:
+        raise UserError(f"--trees: {test}: also pass the text of this test in --texts")
+    styles = Styles([*study.systems, *(system for system, _ in runs)], settings)
     names = [
         {
             "key": f"{system}.{seed}" if n_seeds[system] > 1 else system,
@@ -118,7 +146,7 @@ def _count(data: dict[str, Any]) -> int:
     return sum(len(part["documents"]) for part in data["tests"]) + sum(len(part["items"]) for part in data["suites"])
 
 
-def write_reader(path: Path, manifest: ReaderManifest, settings: ReportSettings) -> None:
+def write_reader(path: Path, files: ReaderFiles, study: StudyFacts, settings: ReportSettings) -> None:
     """Write the page. It is self-contained and does not load anything."""
     parts = {
         "title": settings.title,
@@ -127,6 +155,8 @@ def write_reader(path: Path, manifest: ReaderManifest, settings: ReportSettings)
     }
     template = html_environment().get_template("reader/reader.html.txt")
     around = len(template.render(**parts, data="").encode())
-    html = template.render(**parts, data=fit(collect(manifest, settings), settings.reader.max_megabytes * 1e6 - around))
+    html = template.render(
+        **parts, data=fit(collect(files, study, settings), settings.reader.max_megabytes * 1e6 - around)
+    )
     with atomic_writer(path) as file:
         file.write(html)

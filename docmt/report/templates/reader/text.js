@@ -74,7 +74,12 @@ function marked(text, lang, { other = null, search = null, expected = [] } = {})
   return make("span", { lang, dir: "auto", class: "text" }, pieces);
 }
 
-const formatNumber = (value, digits = 1) => (value === null || Number.isNaN(value) ? "–" : value.toFixed(digits).replace("-", "−"));
+/** A number with a minus (U+2212), or a dash for a missing one. What rounds to zero has no minus. */
+function formatNumber(value, digits = 1) {
+  if (value === null || Number.isNaN(value)) return "–";
+  const text = value.toFixed(digits);
+  return (Number(text) === 0 ? text.replace("-", "") : text).replace("-", "−");
+}
 
 const mean = (values) => (values.length ? values.reduce((sum, value) => sum + value, 0) / values.length : NaN);
 

@@ -1,0 +1,71 @@
+"""Input files of report and reader as options. Names in tables come from their paths."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cyclopts import Parameter
+
+from docmt.paths import CORPUS_COUNTS, SPLIT_COUNTS, name_paths, names_in_path
+
+
+@Parameter(name="*", show_default=False)
+@dataclass(frozen=True, kw_only=True)
+class ReportFiles:
+    """Input files of the report, in addition to scores."""
+
+    histories: Sequence[Path] = ()
+    """history.csv of `docmt train`, as DATASET/runs/SYSTEM/seedN/history.csv."""
+    statistics: Sequence[Path] = ()
+    """CSV files of `docmt instances count`."""
+    overlaps: Sequence[Path] = ()
+    """JSON files of `docmt corpora count-overlap`, as DATASET/corpora/overlap.json."""
+    counts: Sequence[Path] = ()
+    """corpora/CORPUS/LANGUAGES/SPLIT.counts.json, or DATASET/corpora/LANGUAGES/SPLIT.counts.json if filtered."""
+    roundtrips: Sequence[Path] = ()
+    """JSON files of `docmt text count-roundtrip`, as DATASET/text/roundtrip.json."""
+    tree_statistics: Sequence[Path] = ()
+    """CSV files of `docmt discourse count-trees`."""
+    tree_relations: Sequence[Path] = ()
+    """CSV files of `docmt discourse count-trees --relations`."""
+    segmenters: Sequence[Path] = ()
+    """Scores of segmenters, as discourse/segmenters/NAME/evaluation.json."""
+    parsers: Sequence[Path] = ()
+    """Scores of parsers, as discourse/parsers/NAME/evaluation.json."""
+    differences: Sequence[Path] = ()
+    """JSON files of `docmt evaluate difference`."""
+    cases: Sequence[Path] = ()
+    """CSV files of `docmt report cases`, as CASE.csv with the name in the settings."""
+    benchmarks: Path | None = None
+    """Snakemake's benchmarks, as FOLDER/RULE/NAME.tsv, next to the folders of datasets. Default: no costs."""
+
+
+@Parameter(name="*", show_default=False)
+@dataclass(frozen=True, kw_only=True)
+class ReaderFiles:
+    """Input files of the reader."""
+
+    outputs: Sequence[Path] = ()
+    """DATASET/runs/SYSTEM/seedN/decoding/FILE, FILE is test_NAME.jsonl, suite_NAME.json or generated_NAME.jsonl."""
+    texts: Sequence[Path] = ()
+    """DATASET/corpora/LANGUAGES/test_NAME.documents.tsv, and test_NAME.LANG of both sides."""
+    suites: Sequence[str] = ()
+    """Contrastive test sets, DATASET/SUITE=FILE."""
+    generative: Sequence[str] = ()
+    """Generative test sets, DATASET/SUITE=FILE."""
+    trees: Sequence[str] = ()
+    """EDUs and trees of test splits, DATASET/TEST/TREES=FILE. Files with the same name belong together."""
+
+
+def name_counts(paths: Sequence[Path]) -> dict[str, Path]:
+    """Return count files by name in the table, `CORPUS/SPLIT` or `DATASET/SPLIT, filtered`.
+
+    If two files have the same name, it is followed by their languages.
+    """
+    of_corpora = name_paths(CORPUS_COUNTS, (path for path in paths if names_in_path(CORPUS_COUNTS, path)))
+    of_datasets = name_paths(SPLIT_COUNTS, (path for path in paths if not names_in_path(CORPUS_COUNTS, path)))
+    named = [(f"{corpus}/{split}", pair, path) for (corpus, pair, split), path in of_corpora.items()]
+    named += [(f"{dataset}/{split}, filtered", pair, path) for (dataset, pair, split), path in of_datasets.items()]
+    n_files = Counter(name for name, _, _ in named)
+    return {f"{name} ({pair})" if n_files[name] > 1 else name: path for name, pair, path in named}
