@@ -11,7 +11,7 @@ import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
@@ -35,16 +35,29 @@ def written(help: str) -> Parameter:
     return option(help, validator=lambda _, path: None if path is None else check_can_write(path))
 
 
+if TYPE_CHECKING:
+    OptionalFile = Path | None
+else:
+
+    class OptionalFile:
+        """Type of an option with at most one file. A rule passes the option without a file if it has no such input.
+
+        For an option without values, cyclopts makes an empty instance of its type, which must be None here.
+        """
+
+        def __new__(cls) -> None:
+            return None
+
+
 def optional_file(help: str) -> Parameter:
-    """Return the annotation of an optional file. A rule passes the option without a file if it has no such input."""
+    """Return the annotation of an `OptionalFile`."""
 
-    def convert(_: Any, tokens: Sequence[Any]) -> Path | None:
-        files = [token.value for token in tokens if token.value]
-        if len(files) > 1:
-            raise ValueError(f"expected one file, not {len(files)}")
-        return Path(files[0]) if files else None
+    def convert(_: Any, tokens: Sequence[Any]) -> Path:
+        if len(tokens) > 1:
+            raise ValueError(f"expected one file, not {len(tokens)}")
+        return Path(tokens[0].value)
 
-    return option(help, converter=convert, accepts_keys=False, n_tokens=-1)
+    return option(help, converter=convert, accepts_keys=False, n_tokens=-1, metavar="PATH")
 
 
 OutFile = Annotated[Path, written("file to write.")]

@@ -9,6 +9,7 @@ from cyclopts import Parameter
 from docmt.commands import (
     CommandGroup,
     ModelFingerprint,
+    OptionalFile,
     OutFile,
     Positive,
     Threads,
@@ -37,7 +38,7 @@ BatchTokens = Annotated[
         "--settings, and on a GPU at least 98,304, or less if memory runs out."
     ),
 ]
-SuiteTrees = Annotated[Path | None, optional_file("trees of the source documents, one per item.")]
+SuiteTrees = Annotated[OptionalFile, optional_file("trees of the source documents, one per item.")]
 
 
 def choose_device(device: Device, threads: int) -> str:

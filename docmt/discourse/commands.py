@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, cast
 
-from docmt.commands import CommandGroup, Jobs, OutFile, option, optional_file, settings_at
+from docmt.commands import CommandGroup, Jobs, OptionalFile, OutFile, option, optional_file, settings_at
 from docmt.corpora.documents import read_index
 from docmt.corpora.suite_items import read_either, read_items
 from docmt.discourse.settings import ParserSettings, SegmenterSettings
@@ -223,11 +223,11 @@ def annotate(
     segmenter: Path,
     parser: ParserName,
     text: Annotated[
-        Path | None,
+        OptionalFile,
         optional_file("text with one sentence per line, and --documents or blank lines between documents."),
     ] = None,
-    documents: Annotated[Path | None, optional_file("document index of the text.")] = None,
-    suite: Annotated[Path | None, optional_file("contrastive test set, in place of a text.")] = None,
+    documents: Annotated[OptionalFile, optional_file("document index of the text.")] = None,
+    suite: Annotated[OptionalFile, optional_file("contrastive test set, in place of a text.")] = None,
     lang: TextLang,
     sentences: Literal["parser", "chain"] = "parser",
     shard: int = 1,

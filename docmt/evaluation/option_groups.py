@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from docmt.commands import option, optional_file
+from docmt.commands import OptionalFile, option, optional_file
 
 Outputs = Annotated[
     list[Path],
@@ -18,7 +18,7 @@ TestTexts = Annotated[
     option("raw texts of test splits: PREFIX/test_NAME.documents.tsv, and test_NAME.LANG of both sides."),
 ]
 SuiteFiles = Annotated[list[Path] | None, option("contrastive and generative test sets, NAME.jsonl.")]
-SuiteFile = Annotated[Path | None, optional_file("contrastive test set (JSON lines).")]
+SuiteFile = Annotated[OptionalFile, optional_file("contrastive test set (JSON lines).")]
 References = Annotated[
     list[str] | None,
     option("additional references, TEST=FILE, with a line for each sentence, or in SGML or XML."),

@@ -28,7 +28,7 @@ from docmt.report.summary import (
 )
 from docmt.report.tables import Table
 
-Choices = Mapping[str, Mapping[str, str]]  # `Manifest.choices`
+Choices = Mapping[str, Mapping[str, str]]  # `StudyFacts.choices`
 WINNING = {
     ACCURACY: "whose correct candidate scores strictly highest",
     GENERATIVE: "whose translation contains what is expected",

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from cyclopts import Parameter
 from pydantic import Field, model_validator
 
-from docmt.commands import ModelFingerprint, option, optional_file, written
+from docmt.commands import ModelFingerprint, OptionalFile, option, optional_file, written
 from docmt.instances.settings import RestorationSettings
 from docmt.models.settings import ModelSettings
 from docmt.settings import Settings
@@ -130,14 +130,14 @@ class TrainingFiles:
 
     train: Annotated[Path, option("folder of training instances.")]
     dev: Annotated[Path, option("folder of validation instances.")]
-    pairs: Annotated[Path | None, optional_file("folder of sentence pairs, for the task `pairs`.")] = None
+    pairs: Annotated[OptionalFile, optional_file("folder of sentence pairs, for the task `pairs`.")] = None
     monolingual: Annotated[
-        Path | None, optional_file("folder of monolingual documents, for the task `restoration`.")
+        OptionalFile, optional_file("folder of monolingual documents, for the task `restoration`.")
     ] = None
     monolingual_lang: Annotated[str | None, option("language of --monolingual. Default: the source language.")] = None
     vocabulary: Annotated[Path, option("vocabulary file, stored in the model.")]
     pipeline: Annotated[Path, option("text pipeline, stored in the model.")]
-    init: Annotated[Path | None, optional_file("model file, or folder of a published model, to start from.")] = None
+    init: Annotated[OptionalFile, optional_file("model file, or folder of a published model, to start from.")] = None
     init_fingerprint: ModelFingerprint = None
     checkpoints: Annotated[Path, option("folder for checkpoints, to resume from.")]
     history: Annotated[Path, written("CSV file to write.")]
