@@ -41,17 +41,7 @@ from docmt.evaluation.metrics import (
     find_metric,
     score_translations,
 )
-from docmt.evaluation.option_groups import (
-    Fingerprint,
-    Outputs,
-    References,
-    ScoredRun,
-    SuiteFile,
-    SuiteFiles,
-    TestName,
-    TestTexts,
-    TextFiles,
-)
+from docmt.evaluation.option_groups import Fingerprint, Outputs, ScoredRun, SuiteFile, TestFiles, TestName, TextFiles
 from docmt.evaluation.output_files import TestOutputs, match_outputs
 from docmt.evaluation.references import read_more_references, read_reference, read_user_references
 from docmt.evaluation.score_rows import WARNING, ScoreRow, TestScores, write_scores
@@ -69,11 +59,7 @@ def run(
     *,
     settings: Settings = EvaluationSettings(),
     outputs: Outputs,
-    texts: TestTexts = None,
-    suites: SuiteFiles = None,
-    references: References = None,
-    src_lang: SrcLang,
-    tgt_lang: TgtLang,
+    tests: TestFiles,
     training: TextFiles | None = None,
     run: ScoredRun,
     fingerprint: Fingerprint = None,
@@ -92,16 +78,16 @@ def run(
     _refuse_unused(settings, contrast=["ties"])
     aligned_with = single_prefix(training, option="--training") if training else None
     scores = []
-    for test in match_outputs(outputs, texts=texts, suites=suites, references=references):
+    for test in match_outputs(outputs, tests):
         if len(test.outputs) > 1:
             raise UserError(f"{test.outputs[1]}: {test.outputs[0]} is on the same test: pass the output of one run")
         if test.kind == "test":
-            (translated,) = _read_translations(test, settings, src_lang, tgt_lang, training=aligned_with)
+            (translated,) = _read_translations(test, settings, aligned_with)
             scores.append(_translation_scores(test, translated, score_translations))
         elif test.kind == "suite":
             scores.append(_contrastive_scores(test, settings.contrast.ties))
         else:
-            scores.append(_generative_scores(test, tgt_lang))
+            scores.append(_generative_scores(test))
     write_scores(out, scores, run=vars(run), settings=settings.model_dump(), fingerprint=fingerprint)
 
 
@@ -115,15 +101,14 @@ def _refuse_unused(settings: EvaluationSettings, *, contrast: Sequence[str]) -> 
 
 
 def _read_translations(
-    test: TestOutputs, settings: EvaluationSettings, src_lang: str, tgt_lang: str, *, training: Path | None = None
+    test: TestOutputs, settings: EvaluationSettings, training: Path | None = None
 ) -> list[TranslatedTest]:
     """Read the translations of all seeds, then of the baseline."""
+    src_lang, tgt_lang = test.languages
     index, reference = read_reference(test.file, src_lang=src_lang, tgt_lang=tgt_lang)
     more = read_more_references(test.references, index, reference)
-    return [
-        TranslatedTest(read_hypotheses(path, index), reference, settings, test.file, src_lang, tgt_lang, training, more)
-        for path in [*test.outputs, *test.baseline]
-    ]
+    text = (reference, settings, test.file, src_lang, tgt_lang, training, more)
+    return [TranslatedTest(read_hypotheses(path, index), *text) for path in [*test.outputs, *test.baseline]]
 
 
 def _translation_scores(
@@ -135,7 +120,7 @@ def _translation_scores(
         for row in rows:
             if row["value"] is not None:
                 row["signature"] += f"|{WARNING}{problem}"
-    inputs = {"hypotheses": hypotheses, "reference": text_path(test.file, translated.tgt_lang)}
+    inputs = {"hypotheses": hypotheses, "reference": text_path(test.file, test.languages[1])}
     inputs["documents"] = index_path(test.file)
     inputs |= {f"reference {number}": path for number, path in enumerate(test.references, start=2)}
     return TestScores(test.name, rows, inputs)
@@ -152,12 +137,12 @@ def _contrastive_scores(test: TestOutputs, ties: Ties) -> TestScores:
     return TestScores(test.name, rows, {"reference": test.file, "log_probabilities": path}, {"decoding": origin})
 
 
-def _generative_scores(test: TestOutputs, tgt_lang: str) -> TestScores:
+def _generative_scores(test: TestOutputs) -> TestScores:
     from docmt.evaluation.generative_accuracy import read_payloads, score_generation
 
     path = test.outputs[0]
     items = read_generative_suite(test.file)
-    rows = score_generation(items, read_payloads(path, items), lang=tgt_lang)
+    rows = score_generation(items, read_payloads(path, items), lang=test.languages[1])
     return TestScores(test.name, rows, {"reference": test.file, "translations": path})
 
 
@@ -184,8 +169,8 @@ def comet(
 
     if settings.comet is None:
         raise UserError("evaluation.comet: set its checkpoint in --settings")
-    scored = TestOutputs("test", test, single_prefix(texts, option="--texts"), [hypotheses])
-    (translated,) = _read_translations(scored, settings, src_lang, tgt_lang)
+    scored = TestOutputs("test", test, single_prefix(texts, option="--texts"), (src_lang, tgt_lang), [hypotheses])
+    (translated,) = _read_translations(scored, settings)
     meter = claim_device(settings.comet)
     scores = _translation_scores(scored, translated, partial(score_comet, settings=settings.comet))
     facts = {"settings": settings.model_dump(), "fingerprint": fingerprint, **meter.facts()}
@@ -370,11 +355,7 @@ def difference(
     settings: Settings = EvaluationSettings(),
     outputs: Outputs,
     baseline: Annotated[list[Path], option("outputs of the baseline, named as in --outputs.")],
-    texts: TestTexts = None,
-    suites: SuiteFiles = None,
-    references: References = None,
-    src_lang: SrcLang,
-    tgt_lang: TgtLang,
+    tests: TestFiles,
     dataset: Annotated[str, option("name of the dataset.")],
     names: Annotated[tuple[str, str], option("names of the system and of the baseline.")],
     fingerprint: Fingerprint = None,
@@ -391,13 +372,13 @@ def difference(
 
     _refuse_unused(settings, contrast=["ties"])
     rows = []
-    for test in match_outputs(outputs, texts=texts, suites=suites, references=references, baseline=baseline):
+    for test in match_outputs(outputs, tests, baseline=baseline):
         if test.kind == "test":
-            translated = _read_translations(test, settings, src_lang, tgt_lang)
+            translated = _read_translations(test, settings)
             n_ours = len(test.outputs)
             differences = compare_translations(translated[:n_ours], translated[n_ours:])
         else:
-            metric, items, judge = _read_judged(test, settings.contrast.ties, tgt_lang)
+            metric, items, judge = _read_judged(test, settings.contrast.ties)
             ours, theirs = (list(map(judge, paths)) for paths in (test.outputs, test.baseline))
             differences = compare_verdicts(metric, [item.phenomenon for item in items], ours, theirs)
         keys = {"dataset": dataset, "test": test.name, "system": names[0], "baseline": names[1]}
@@ -407,7 +388,7 @@ def difference(
 
 
 def _read_judged(
-    test: TestOutputs, ties: Ties, tgt_lang: str
+    test: TestOutputs, ties: Ties
 ) -> tuple[str, Sequence[ContrastiveItem | GenerativeItem], Callable[[Path], list[bool]]]:
     """Return a suite's metric and items, and a function from an output file to True per correct item."""
     if test.kind == "suite":
@@ -421,4 +402,4 @@ def _read_judged(
     from docmt.evaluation.generative_accuracy import match_expected, read_payloads
 
     items = read_generative_suite(test.file)
-    return GENERATIVE, items, lambda path: match_expected(items, read_payloads(path, items), lang=tgt_lang)
+    return GENERATIVE, items, lambda path: match_expected(items, read_payloads(path, items), lang=test.languages[1])

@@ -7,6 +7,7 @@ from pathlib import Path
 from docmt.commands import files_by_name
 from docmt.corpora.documents import split_prefixes
 from docmt.errors import UserError
+from docmt.evaluation.option_groups import TestFiles
 
 FORMS = {"test": "test_NAME.jsonl", "suite": "suite_NAME.json", "generated": "generated_NAME.jsonl"}
 """Output file names by kind: on a test split, a contrastive suite, and a generative suite."""
@@ -20,6 +21,7 @@ class TestOutputs:
         kind: key of `FORMS`.
         name: name of the split or suite.
         file: prefix of the split's raw text, or the suite.
+        languages: source and target.
         outputs: one file per seed.
         baseline: the baseline's files.
         references: additional references of the split.
@@ -28,6 +30,7 @@ class TestOutputs:
     kind: str
     name: str
     file: Path
+    languages: tuple[str, str]
     outputs: Sequence[Path]
     baseline: Sequence[Path] = ()
     references: Sequence[Path] = ()
@@ -45,21 +48,16 @@ def group_outputs(paths: Iterable[Path]) -> dict[str, list[Path]]:
 
 
 def match_outputs(
-    outputs: Sequence[Path],
-    *,
-    texts: Sequence[Path] | None,
-    suites: Sequence[Path] | None,
-    references: Sequence[str] | None = None,
-    baseline: Sequence[Path] | None = None,
+    outputs: Sequence[Path], files: TestFiles, *, baseline: Sequence[Path] | None = None
 ) -> list[TestOutputs]:
     """Return the tests of outputs, in order of outputs, with the text `test_NAME` or the suite `NAME.jsonl`.
 
     Raises UserError for an output without a text, suite or (if `baseline` is not None) baseline, and the reverse.
     """
     theirs = group_outputs(baseline or ())
-    splits = _by_name("--texts", ((prefix.name, prefix) for prefix in split_prefixes(texts or ())))
-    named = _by_name("--suites", ((path.stem, path) for path in suites or ()))
-    more = files_by_name("--references", references, form="TEST=FILE")
+    splits = _by_name("--texts", ((prefix.name, prefix) for prefix in split_prefixes(files.texts)))
+    named = _by_name("--suites", ((path.stem, path) for path in files.suites))
+    more = files_by_name("--references", files.references, form="TEST=FILE")
     tests = []
     for part, paths in group_outputs(outputs).items():
         kind, _, name = part.partition("_")
@@ -70,7 +68,8 @@ def match_outputs(
         if baseline is not None and part not in theirs:
             raise UserError(f"{paths[0]}: also pass the baseline's {paths[0].name} in --baseline")
         extra = more.pop(name, []) if kind == "test" else []
-        tests.append(TestOutputs(kind, name, file, paths, theirs.pop(part, []), extra))
+        languages = files.src_lang, files.tgt_lang
+        tests.append(TestOutputs(kind, name, file, languages, paths, theirs.pop(part, []), extra))
     for option, unused in {"--texts": splits, "--suites": named, "--references": more, "--baseline": theirs}.items():
         for name in unused:
             raise UserError(f"{option}: {name}: --outputs has no output on this test ({', '.join(FORMS.values())})")

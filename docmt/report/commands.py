@@ -1,5 +1,6 @@
 """`docmt report`: gather scores into tables, pictures and one HTML page."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -14,19 +15,22 @@ from docmt.settings import look_up
 commands = CommandGroup("report")
 
 Settings = Annotated[ReportSettings, settings_at("report")]
-ScoreFiles = Annotated[list[Path], option("JSON files of `docmt evaluate`.")]
-Fingerprints = Annotated[
-    list[str] | None, option("expected fingerprints. Scores and differences with other fingerprints are refused.")
-]
 Study = Annotated[StudyFacts, settings_at("study", "facts on systems and datasets (docs/report.md) as JSON or @FILE.")]
+ScoreFiles = Annotated[Sequence[Path], option("JSON files of `docmt evaluate`.", show_default=False)]
 Histories = Annotated[
-    list[Path] | None, option("history.csv of `docmt train`, as DATASET/runs/SYSTEM/seedN/history.csv.")
+    Sequence[Path],
+    option("history.csv of `docmt train`, as DATASET/runs/SYSTEM/seedN/history.csv.", show_default=False),
+]
+Differences = Annotated[Sequence[Path], option("JSON files of `docmt evaluate difference`.", show_default=False)]
+Fingerprints = Annotated[
+    Sequence[str],
+    option("expected fingerprints. Scores and differences with other fingerprints are refused.", show_default=False),
 ]
 TablePrefix = Annotated[Path, option("path without suffix; .csv, .md, .tex and .txt are written.")]
 
 
 @commands.command
-def collect(*, scores: ScoreFiles, fingerprints: Fingerprints = None, out: OutFile) -> None:
+def collect(*, scores: ScoreFiles, fingerprints: Fingerprints = (), out: OutFile) -> None:
     """Collect score files into one long table (CSV).
 
     Example:
@@ -34,7 +38,7 @@ def collect(*, scores: ScoreFiles, fingerprints: Fingerprints = None, out: OutFi
     """
     from docmt.report.score_files import gather_rows, write_scores_table
 
-    write_scores_table(out, gather_rows(scores, fingerprints=fingerprints or []))
+    write_scores_table(out, gather_rows(scores, fingerprints=fingerprints))
 
 
 @commands.command
@@ -44,8 +48,8 @@ def table(
     study: Study = StudyFacts(),
     name: str,
     scores: ScoreFiles,
-    differences: list[Path] | None = None,
-    fingerprints: Fingerprints = None,
+    differences: Differences = (),
+    fingerprints: Fingerprints = (),
     out: TablePrefix,
 ) -> None:
     """Build and print one table as in a paper.
@@ -55,7 +59,6 @@ def table(
 
     Args:
         name: table name in `report.tables`.
-        differences: JSON files from `docmt evaluate difference`.
     """
     from docmt.report.differences import read_differences
     from docmt.report.input_files import gather_scores
@@ -63,8 +66,8 @@ def table(
     from docmt.report.tables import to_text, write_table
 
     look_up(settings.tables, name, where="report.tables", what="table")
-    gathered = gather_scores(scores, fingerprints=fingerprints or [])
-    tested = read_differences(differences or [], fingerprints=fingerprints or [])
+    gathered = gather_scores(scores, fingerprints=fingerprints)
+    tested = read_differences(differences, fingerprints=fingerprints)
     made = paper_table(gathered, name, settings, study.paper_columns, tested)
     if made is None:
         raise UserError(f"report.tables.{name}: the score files contain none of its systems, tests and metrics")
@@ -111,9 +114,9 @@ def figure(
     settings: Settings = ReportSettings(),
     study: Study = StudyFacts(),
     name: str,
-    scores: ScoreFiles | None = None,
-    histories: Histories = None,
-    fingerprints: Fingerprints = None,
+    scores: ScoreFiles = (),
+    histories: Histories = (),
+    fingerprints: Fingerprints = (),
     out: Annotated[Path, option("path without suffix; .svg, .png and .csv are written.")],
 ) -> None:
     """Draw one figure as in a paper.
@@ -133,9 +136,9 @@ def figure(
         name,
         settings,
         study_styles(settings, study.systems),
-        scores=gather_scores(scores or [], fingerprints=fingerprints or []),
+        scores=gather_scores(scores, fingerprints=fingerprints),
         paper_columns=study.paper_columns,
-        histories=read_histories(histories or []),
+        histories=read_histories(histories),
     )
     if plot is None:
         raise UserError(f"{name}: the score files and histories contain no data for this figure")
@@ -147,9 +150,9 @@ def claims(
     *,
     settings: Settings = ReportSettings(),
     name: list[str] | None = None,
-    scores: ScoreFiles | None = None,
-    histories: Histories = None,
-    fingerprints: Fingerprints = None,
+    scores: ScoreFiles = (),
+    histories: Histories = (),
+    fingerprints: Fingerprints = (),
     out: Annotated[Path, option("path without suffix; .csv, .md and .txt are written.")],
 ) -> None:
     """Test the study's claims against scores and training histories.
@@ -166,8 +169,8 @@ def claims(
 
     for claim in name or []:
         look_up(settings.claims, claim, where="report.claims", what="claim")
-    gathered = gather_scores(scores or [], fingerprints=fingerprints or [])
-    judged = claims_table(gathered, read_histories(histories or []), settings, names=name or None)
+    gathered = gather_scores(scores, fingerprints=fingerprints)
+    judged = claims_table(gathered, read_histories(histories), settings, names=name or None)
     if judged is None:
         raise UserError("report.claims: the study has no claims; docs/claims.md explains how to add some")
     write_table(out, judged, suffixes=("csv", "md", "txt"))
@@ -182,7 +185,7 @@ def render(
     scores: Path,
     files: ReportFiles = ReportFiles(),
     reader: str | None = None,
-    fingerprints: Fingerprints = None,
+    fingerprints: Fingerprints = (),
     out: Path,
 ) -> None:
     """Write tables, figures and the page, and print the main tables.
@@ -199,8 +202,8 @@ def render(
     from docmt.report.input_files import read_scores_table
     from docmt.report.page import build_report, write_report
 
-    gathered = read_scores_table(scores, fingerprints=fingerprints or [])
-    report = build_report(gathered, settings, files=files, study=study, reader=reader, fingerprints=fingerprints or [])
+    gathered = read_scores_table(scores, fingerprints=fingerprints)
+    report = build_report(gathered, settings, files=files, study=study, reader=reader, fingerprints=fingerprints)
     write_report(out, report)
     print(report.printed())
 

@@ -172,7 +172,7 @@ def test_counts_have_the_names_of_corpora_and_datasets(paths, names):
         ("tree-statistics", ["t.csv"], "name,edus\nd/parsed/train,many\n", "t.csv: line 2, column 'edus' is not a"),
         ("counts", ["train.counts.json"], {}, "train.counts.json: the path must end like {dataset}/corpora/{langu"),
         ("cases", ["nothing.csv"], "case,part,chrF,text\n", "report.cases: no case study 'nothing'"),
-        ("overlap", ["overlap.json"], {}, "Did you mean --overlaps instead of --overlap?"),
+        ("overlap", ["overlap.json"], {}, "Unknown option: --overlap. Did you mean --overlaps?"),
     ],
 )
 def test_a_bad_file_gives_one_line_and_no_report(tmp_path, study, capsys, monkeypatch, option, paths, content, message):
@@ -196,8 +196,8 @@ def test_a_bad_file_gives_one_line_and_no_report(tmp_path, study, capsys, monkey
 def test_bad_facts_on_the_study_give_one_line(tmp_path, study, capsys, monkeypatch, facts, message):
     monkeypatch.chdir(tmp_path)
     assert_no_report(study, ["--study", json.dumps(facts)], message, capsys)
-    write(tmp_path / "facts.json", "{")
-    assert_no_report(study, ["--study", "@facts.json"], "facts.json: not", capsys)
+    write(tmp_path / "facts.json", "{\n")
+    assert_no_report(study, ["--study", "@facts.json"], "facts.json: line 2 is not JSON", capsys)
     assert_no_report(study, ["--study", "{"], "study: not JSON", capsys)
 
 

@@ -41,7 +41,7 @@ def trees(tmp_path):
     write_discourse(tmp_path / "none.jsonl", [DiscourseDocument("d", (("a",),), (Edu(0, 0, 1),))])
     files = [f"d/parsed/train={tmp_path / 'a.jsonl'}", f"d/parsed/dev={tmp_path / 'none.jsonl'}"]
     tables = ["--out", str(tmp_path / "s.csv"), "--relations", str(tmp_path / "r.csv")]
-    assert main(["discourse", "statistics", "--files", *files, *tables]) == 0
+    assert main(["discourse", "count-trees", "--files", *files, *tables]) == 0
     return tmp_path
 
 
