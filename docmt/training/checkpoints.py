@@ -8,7 +8,7 @@ kept, with their best weights.
 import io
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import torch
 
 from docmt.errors import UserError
 from docmt.files import atomic_path, read_json, sha256_file, write_json
+from docmt.training.progress import TrainingState
 
 log = logging.getLogger(__name__)
 
@@ -24,10 +25,14 @@ N_KEPT = 2
 
 
 class CheckpointFolder:
-    """Checkpoints of one training."""
+    """Checkpoints of one training.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = Path(folder)
+    `layout` is the layout of its weights and optimizer (`layout_of`). A checkpoint with another layout is treated as
+    damaged. None: any content.
+    """
+
+    def __init__(self, folder: Path, layout: dict[str, Any] | None = None) -> None:
+        self.folder, self.layout = Path(folder), layout
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def save(self, step: int, state: dict[str, Any]) -> None:
@@ -39,19 +44,50 @@ class CheckpointFolder:
         self._write(f"best-{step:09d}", weights)
 
     def load_newest(self, *, max_step: int | None = None) -> dict[str, Any] | None:
-        """Load the newest valid checkpoint up to `max_step`. Damaged ones are logged and skipped."""
+        """Load the newest valid checkpoint up to `max_step`. Damaged ones are logged and skipped.
+
+        Best weights are part of a checkpoint. If all valid checkpoints have lost theirs, the newest one is returned
+        with the best weights that are left.
+        """
+        newest = None
         for step in reversed(self._steps("step")):
             if max_step is not None and step > max_step:
                 continue
             name = f"step-{step:09d}"
             state = self._read(name)
             if state is None:
+                log.warning("%s: skipped, because it is damaged or incomplete", self._path(name))
                 continue
-            # Its best weights are part of a checkpoint: without them, a resumed training could not write its model.
-            if all(best is None or self._is_valid(f"best-{best:09d}") for best in {*state["best_steps"]}):
-                return state
-            log.warning("%s: skipped, because its best weights are missing or damaged", self._path(name))
-        return None
+            lost = [best for best in {*state["best_steps"]} - {None} if self._read(f"best-{best:09d}") is None]
+            if lost == [step]:
+                self.save_best(step, model_weights(state))
+                log.warning("%s: restored from %s", self._path(f"best-{step:09d}"), self._path(name))
+            elif lost:
+                log.warning("%s: skipped, because its best weights are missing or damaged", self._path(name))
+                newest = newest or state
+                continue
+            return state
+        return newest and self._with_remaining_best(newest)
+
+    def _with_remaining_best(self, content: dict[str, Any]) -> dict[str, Any]:
+        """Return a checkpoint with the best weights that are left. Without any, the training validates again."""
+        state = content["state"]
+        losses = {row["step"]: row["dev_loss"] for row in state["history"] if "dev_loss" in row}
+        left = [step for step in losses if self._read(f"best-{step:09d}") is not None]
+        best = min(left, key=losses.__getitem__, default=None)
+        values: dict[str, Any] = {"best_step": best, "best_loss": None if best is None else losses[best]}
+        if best is None:
+            values |= {"validations_without_gain": 0, "validated_step": -1}
+        for validated in filter(None, (state, state["before_end"])):
+            validated |= values
+        remedy = "the next validation" if best is None else f"update {best}"
+        log.warning(
+            "%s: all checkpoints have lost their best weights: resuming after update %d, with the best weights of %s",
+            self.folder,
+            state["step"],
+            remedy,
+        )
+        return content | {"best_steps": [best, best]}
 
     def load(self, step: int) -> dict[str, Any]:
         """Load a checkpoint that another process has found to be valid."""
@@ -106,11 +142,25 @@ class CheckpointFolder:
             return False
 
     def _read(self, name: str) -> dict[str, Any] | None:
+        """Return the content, or None if it is missing, damaged or from another training."""
         if not self._is_valid(name):
-            log.warning("%s: skipped, because it is damaged or incomplete", self._path(name))
             return None
-        # `weights_only` refuses pickled code.
-        return torch.load(io.BytesIO(self._path(name).read_bytes()), map_location="cpu", weights_only=True)
+        try:
+            # `weights_only` refuses pickled code.
+            content = torch.load(io.BytesIO(self._path(name).read_bytes()), map_location="cpu", weights_only=True)
+            return content if self._fits(name, content) else None
+        except Exception:  # a file with another content can raise anything
+            return None
+
+    def _fits(self, name: str, content: Any) -> bool:
+        """True if the content is from this training."""
+        kind, _, step = name.partition("-")
+        if self.layout is None:
+            return isinstance(content, dict)
+        if kind == "best":
+            return _shapes_of(content) == model_weights(self.layout)
+        is_of_step = TrainingState.from_dict(content["state"]).step == int(step)
+        return is_of_step and isinstance(content["best_steps"], list) and layout_of(content) == self.layout
 
     def _steps(self, kind: str) -> list[int]:
         names = (re.fullmatch(rf"{kind}-(\d+)\.pt", path.name) for path in self.folder.iterdir())
@@ -135,6 +185,22 @@ class CheckpointFolder:
         # The note first: a kill in between leaves a checkpoint that is not valid, never a note without one.
         self._path(name).with_suffix(".json").unlink(missing_ok=True)
         self._path(name).unlink(missing_ok=True)
+
+
+def layout_of(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the shapes of a checkpoint's weights, and the sizes of its parameter groups."""
+    groups = content["optimizer"]["param_groups"]
+    return {"weights": _shapes_of(content["weights"]), "groups": [len(group["params"]) for group in groups]}
+
+
+def _shapes_of(weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Size]:
+    return {name: value.shape for name, value in weights.items()}
+
+
+def model_weights(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the model's weights in a checkpoint."""
+    prefix = "model."
+    return {name.removeprefix(prefix): value for name, value in content["weights"].items() if name.startswith(prefix)}
 
 
 def snapshot(state: Any) -> Any:

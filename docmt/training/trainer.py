@@ -29,7 +29,7 @@ from docmt.models.batch import Batch
 from docmt.models.gpus import DeviceMeter
 from docmt.models.systems.transformer import Transformer
 from docmt.training.agreement import Interrupted, Measurement, MeasurementQueue, StopSignals
-from docmt.training.checkpoints import BackgroundWriter, CheckpointFolder, snapshot
+from docmt.training.checkpoints import BackgroundWriter, CheckpointFolder, layout_of, model_weights, snapshot
 from docmt.training.compiling import compiled_loss
 from docmt.training.devices import DTYPES
 from docmt.training.entropy import EntropyMeter
@@ -95,7 +95,9 @@ class Trainer:
         )
         self.signals = StopSignals(fabric)
         self.measurements = MeasurementQueue(fabric, self.signals, has_scaler=self.scaler is not None)
-        self.checkpoints, self.writer = CheckpointFolder(folder), BackgroundWriter()
+        start = {"weights": self.raw_module.state_dict(), "optimizer": self.optimizer.state_dict()}
+        self.checkpoints = CheckpointFolder(folder, layout_of(start))
+        self.writer = BackgroundWriter()
         self.micro_batch_size = MicroBatchSize(self.reader, self.checkpoints, fabric)
         self._saved: dict[str, Any] | None = None
 
@@ -376,8 +378,7 @@ class Trainer:
         """Write the weights if they are the best so far, then the checkpoint that names them, then the history."""
         state = TrainingState.from_dict(content["state"])
         if is_best:
-            names = self.raw_module.model.state_dict()
-            self.checkpoints.save_best(state.step, {name: content["weights"][f"model.{name}"] for name in names})
+            self.checkpoints.save_best(state.step, model_weights(content))
         self.checkpoints.save(state.step, content)
         write_history(self.checkpoints.folder / "history.csv", state, checksum=False)
 
@@ -390,16 +391,16 @@ class Trainer:
         """Load the newest valid checkpoint, the same in all processes. Returns False if there is none."""
         is_first, max_step = self.fabric.is_global_zero, self.settings.max_steps
         content = self.checkpoints.load_newest(max_step=max_step) if is_first else None
-        step = self.fabric.broadcast(None if content is None else content["state"]["step"])
-        if step is None:
+        state = self.fabric.broadcast(None if content is None else content["state"])
+        if state is None:
             return False
         if content is None:
-            content = self.checkpoints.load(step)
+            content = self.checkpoints.load(state["step"])
         self.raw_module.load_state_dict(content["weights"])
         self.optimizer.load_state_dict(content["optimizer"])
         if scaler := content.get("scaler"):  # of a session in float16
             self.fabric.strategy.precision.load_state_dict(scaler)
-        ended = TrainingState.from_dict(content["state"])
+        ended = TrainingState.from_dict(state)
         self.state = ended.without_end()
         if self.schedule.is_done(self.state):
             self.state = ended

@@ -1,6 +1,9 @@
 """Killed and resumed equals uninterrupted, bit by bit; damaged and foreign checkpoints are not used."""
 
+import hashlib
+import io
 import itertools
+import json
 import logging
 import os
 import random
@@ -266,6 +269,12 @@ def halved(data):
     return data[: len(data) // 2]
 
 
+def saved(content):
+    buffer = io.BytesIO()
+    torch.save(content, buffer)
+    return buffer.getvalue()
+
+
 NEWEST, NOTE = "step-000000008.pt", "step-000000008.json"
 
 
@@ -278,7 +287,12 @@ NEWEST, NOTE = "step-000000008.pt", "step-000000008.json"
         (NOTE, lambda _: None, "step-000000008.pt: skipped, because it is damaged or incomplete"),
         (NOTE, lambda _: b"[]", "step-000000008.pt: skipped, because it is damaged or incomplete"),
         (NOTE, lambda _: b'{"sha256": 1}', "step-000000008.pt: skipped, because it is damaged or incomplete"),
-        ("best-*8.pt", halved, "best weights are missing or damaged"),
+        (NEWEST, lambda _: saved({"weights": {}}), "step-000000008.pt: skipped, because it is damaged or incomplete"),
+        ("best-*8.pt", halved, "best-000000008.pt: restored from"),
+        ("best-*8.pt", lambda _: None, "best-000000008.pt: restored from"),
+        ("best-*8.pt", lambda _: saved({"embedding.weight": torch.zeros(3)}), "best-000000008.pt: restored from"),
+        ("best-*8.pt", lambda _: saved([1]), "best-000000008.pt: restored from"),
+        ("best-*.pt", halved, "best-000000008.pt: restored from"),
         ("*.pt", flipped, "step-000000006.pt: skipped, because it is damaged or incomplete"),  # all: it starts over
     ],
 )
@@ -289,8 +303,59 @@ def test_a_damaged_checkpoint_gives_way_to_one_before(
     for path in list(checkpoint_folder(tmp_path).glob(name)):
         content = damage(path.read_bytes())
         path.unlink() if content is None else path.write_bytes(content)
+        if content and path.suffix == ".pt" and damage not in (flipped, halved):  # of another file, with its note
+            note = read_json(path.with_suffix(".json")) | {"sha256": hashlib.sha256(content).hexdigest()}
+            path.with_suffix(".json").write_text(json.dumps(note))
     assert_same_training(run_training(study_files, tmp_path), whole)
     assert message in caplog.text
+
+
+def damage_best(folder, *steps):
+    for step in steps:
+        path = folder / f"best-{step:09d}.pt"
+        path.write_bytes(flipped(path.read_bytes()))
+
+
+def test_without_any_best_weights_the_newest_state_goes_on(study_files, tmp_path, whole, caplog):
+    with interrupted(6):
+        run_training(study_files, tmp_path)
+    folder = checkpoint_folder(tmp_path)
+    (folder / "step-000000004.pt").unlink()
+    damage_best(folder, 4)
+    assert_same_training(run_training(study_files, tmp_path), whole)
+    (line,) = [message for message in caplog.messages if "all checkpoints have lost" in message]
+    assert line.endswith("resuming after update 6, with the best weights of the next validation")
+
+
+def test_a_finished_training_without_best_weights_validates_again(study_files, eight_updates, tmp_path):
+    shutil.copytree(eight_updates / "checkpoints", tmp_path / "checkpoints")
+    folder = checkpoint_folder(tmp_path)
+    content = torch.load(folder / NEWEST, weights_only=True)
+    content["state"] |= {"best_step": 4, "best_loss": 0.1}
+    CheckpointFolder(folder).save(8, content | {"best_steps": [4, 4]})
+    damage_best(folder, 4, 8)
+    (folder / "step-000000006.pt").unlink()
+    (folder / "step-000000006.json").unlink()
+    trained, history = run_training(study_files, tmp_path, training={"max_steps": 8})
+    expected = load_model(eight_updates / "model.pt")
+    assert torch.equal(trained.model.embedding.weight, expected.model.embedding.weight)
+    assert history["step"].max() == 8
+
+
+@pytest.mark.parametrize(("left", "best", "loss"), [((4, 8), 8, 2.0), ((4,), 4, 3.0), ((), None, None)])
+def test_the_best_weights_that_are_left(tmp_path, left, best, loss):
+    folder = CheckpointFolder(tmp_path)
+    history = [{"step": 4, "dev_loss": 3.0}, {"step": 6}, {"step": 8, "dev_loss": 2.0}, {"step": 12, "dev_loss": 1.0}]
+    before_end = {"best_step": 12, "best_loss": 1.0, "validations_without_gain": 1, "validated_step": 12, "history": []}
+    state = before_end | {"step": 14, "history": history, "before_end": before_end}
+    folder.save(14, {"best_steps": [12, 12], "state": state, "weights": {}})
+    for step in left:
+        folder.save_best(step, {"weight": torch.zeros(1)})
+    content = folder.load_newest()
+    assert content["best_steps"] == [best, best]
+    for validated in (content["state"], content["state"]["before_end"]):
+        assert (validated["best_step"], validated["best_loss"]) == (best, loss)
+        assert validated["validated_step"] == (-1 if best is None else 12)
 
 
 def test_pruning_keeps_two_checkpoints_and_their_best_weights(tmp_path):
