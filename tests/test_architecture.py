@@ -256,3 +256,18 @@ def test_benchmarks_and_scripts_import_names_that_exist(folder):
                 for name in node.names:
                     found = hasattr(module, name.name) or importlib.util.find_spec(f"{node.module}.{name.name}")
                     assert found, f"{file.name}: {node.module}.{name.name}"
+
+
+TWINS = {"read_monolingual", "combine_monolingual", "generate_nested"}
+"""Rules that only differ from another in their outputs."""
+
+
+def test_each_rule_has_the_name_of_its_command():
+    """The last words of the command, such as `evaluate_run` for `docmt evaluate run`."""
+    text = "".join(file.read_text(encoding="utf-8") for file in sorted((ROOT / "workflow/rules").glob("*.smk")))
+    rules = dict(re.findall(r'^rule (\w+):\n(?:(?!^rule ).*\n)*? +"(?:exec )?docmt ((?:[a-z][a-z-]* )+)', text, re.M))
+    assert len(rules) > 35
+    for rule, words in rules.items():
+        command = words.strip().replace("-", "_").replace(" ", "_")
+        assert f"_{command}".endswith(f"_{rule}"), f"{rule}: docmt {words}"
+    assert set(re.findall(r"^use rule \w+ as (\w+) with:", text, re.M)) == TWINS

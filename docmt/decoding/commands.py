@@ -85,16 +85,16 @@ def translate(
     """
     chosen = choose_device(device, threads)
     from docmt.decoding.translation import Translator
-    from docmt.instances.storage import load_instances
+    from docmt.instances.storage import load_instances, read_manifest
     from docmt.models.gpus import DeviceMeter
     from docmt.models.model_file import load_model
 
     meter = DeviceMeter(chosen)
-    trained, read = load_model(model, fingerprint=model_fingerprint), load_instances(instances)
-    of_model, of_instances = trained.provenance.get("vocabulary"), read.manifest.get("vocabulary_sha256")
-    is_another = None not in (of_model, of_instances) and of_model != of_instances
-    if is_another or read.src_tokens.max() >= len(trained.vocabulary):
+    trained = load_model(model, fingerprint=model_fingerprint)
+    of_model, of_instances = trained.provenance.get("vocabulary"), read_manifest(instances).get("vocabulary_sha256")
+    if None not in (of_model, of_instances) and of_model != of_instances:
         raise UserError(f"{instances}: built with a different vocabulary than {model}: build them again")
+    read = load_instances(instances, n_symbols=len(trained.vocabulary))
     translator = Translator(trained, settings, device=chosen, batch_tokens=batch_tokens)
     write_jsonl(out, translator.translate_instances(read))
     write_job_facts(out, **meter.facts())

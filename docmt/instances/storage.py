@@ -25,6 +25,7 @@ MASKED = "masked"
 # Manifest key for monolingual instances, whose stored source side is also the target side.
 MONOLINGUAL = "monolingual"
 DOCUMENT_IDS = "document_ids"  # document id file name, and key in older manifests
+NEGATIVE = 1 << 31  # first int32 that is negative, as a number without a sign
 INSTANCES_OF_A_BLOCK = 10_000  # instances per tree check, since a large corpus would take gigabytes
 TREE_ARRAYS = {"edu_offsets": np.int64, "sentence_edus": np.int64, "edu_heads": np.int64, "sentence_heads": np.int64}
 
@@ -158,8 +159,11 @@ def save_instances(folder: Path, instance_set: InstanceSet) -> None:
                 append(array)
 
 
-def load_instances(folder: Path) -> InstanceSet:
-    """Open an instances folder. Raises UserError if checksums differ."""
+def load_instances(folder: Path, *, n_symbols: int | None = None) -> InstanceSet:
+    """Open an instances folder. Raises UserError if checksums differ, or if offsets, documents or tokens are invalid.
+
+    `n_symbols` is the size of the vocabulary. Default: unknown.
+    """
     folder = folder_of(folder)
     # The manifest contains array checksums, and its own checksum is recorded.
     manifest = read_manifest(folder)
@@ -167,6 +171,7 @@ def load_instances(folder: Path) -> InstanceSet:
     if manifest.get(MONOLINGUAL):
         arrays |= {f"tgt_{name}": arrays[f"src_{name}"] for name in ("tokens", "offsets")}
     _check_offsets(folder, arrays)
+    _check_numbers(folder, arrays, n_symbols, manifest["counts"].get("documents_read"))
     masked = None
     if MASKED in manifest.get("sha256", {}):
         masked = _load_arrays(folder, manifest, {MASKED: np.bool_})[MASKED]
@@ -217,7 +222,7 @@ def _load_arrays(folder: Path, manifest: dict[str, Any], dtypes: dict[str, type]
 
 
 def _check_offsets(folder: Path, arrays: dict[str, np.ndarray]) -> None:
-    """Reject arrays from different builds, with offsets that do not end with the indexed array."""
+    """Reject arrays from different builds, with offsets that do not fit the indexed array, and empty parts."""
     pairs = [
         (arrays["src_offsets"][-1], len(arrays["src_tokens"])),
         (arrays["tgt_offsets"][-1], len(arrays["tgt_tokens"])),
@@ -227,6 +232,21 @@ def _check_offsets(folder: Path, arrays: dict[str, np.ndarray]) -> None:
     ]
     if any(found != needed for found, needed in pairs):
         raise UserError(f"{folder}: its arrays do not match: build the instances again")
+    for name in ("src_offsets", "tgt_offsets", "instances"):
+        if arrays[name][0] != 0 or not (np.diff(arrays[name]) > 0).all():
+            raise UserError(f"{folder / name}.npy: does not ascend from 0: build the instances again")
+
+
+def _check_numbers(folder: Path, arrays: dict[str, np.ndarray], n_symbols: int | None, n_documents: int | None) -> None:
+    """Reject tokens and documents outside of their range."""
+    limits = {"src_tokens": n_symbols, "tgt_tokens": n_symbols, "documents": n_documents}
+    for name, limit in limits.items():
+        # As numbers without a sign, negative ones are the largest. One pass over the file finds both.
+        largest = int(arrays[name].view(np.uint32).max(initial=0))
+        if largest >= (limit or NEGATIVE):
+            value = largest - (largest >= NEGATIVE) * 2 * NEGATIVE
+            what = "symbol of the vocabulary" if "tokens" in name else "document"
+            raise UserError(f"{folder / name}.npy: {value} is not the number of a {what}: build the instances again")
 
 
 def _check_trees(folder: Path, trees: InstanceTrees, arrays: dict[str, np.ndarray]) -> None:

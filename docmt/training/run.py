@@ -12,7 +12,7 @@ import torch
 
 from docmt.errors import UserError
 from docmt.files import sha256_file
-from docmt.instances.storage import InstanceSet, load_instances
+from docmt.instances.storage import InstanceSet, load_instances, read_manifest
 from docmt.models.initialization import copy_weights, freeze, zero_init_outputs
 from docmt.models.model_file import TrainedModel, boundary_tokens, load_content, save_model, weights_digest
 from docmt.models.published.families import NEVER
@@ -117,15 +117,9 @@ def _load_data(files: TrainingFiles, vocabulary: Vocabulary, pipeline: TextPipel
     checksum = sha256_file(files.vocabulary)
 
     def load(folder: Path) -> InstanceSet:
-        instance_set = load_instances(folder)
-        if instance_set.manifest.get("vocabulary_sha256") not in (None, checksum):
+        if read_manifest(folder).get("vocabulary_sha256") not in (None, checksum):
             raise UserError(f"{files.vocabulary}: damaged, or not the vocabulary of {folder}: build both again")
-        if max(instance_set.src_tokens.max(), instance_set.tgt_tokens.max()) >= len(vocabulary):
-            raise UserError(
-                f"{folder}: contains token ids above the size of {files.vocabulary} ({len(vocabulary)}): build the "
-                "instances with this vocabulary"
-            )
-        return instance_set
+        return load_instances(folder, n_symbols=len(vocabulary))
 
     lang, langs = files.monolingual_lang, (pipeline.src_lang, pipeline.tgt_lang)
     if lang not in (None, *langs):

@@ -101,4 +101,4 @@ def test_instances_of_a_larger_vocabulary_are_refused_though_nobody_recorded_whi
     save_instances(tmp_path / "instances", replace(given, src_tokens=src_tokens, manifest=manifest))
     options = ["--model", str(model), "--instances", str(tmp_path / "instances"), "--out", str(tmp_path / "h.jsonl")]
     assert main(["decode", "translate", *options]) == 2
-    assert "instances: built with a different vocabulary than" in capsys.readouterr().err
+    assert "src_tokens.npy: 10000 is not the number of a symbol of the vocabulary" in capsys.readouterr().err

@@ -11,10 +11,9 @@ from docmt.languages import script_in, usual_script
 
 LOCALES = (
     "ar-EG bn-IN ca-ES cs-CZ cy-GB de-AT de-CH el-CY el-GR en-CA en-IN en-MT en-US es-419 es-AR es-CL es-CO et-EE "
-    "fa-IR fi-FI fr-BE fr-CA fr-CH ga-IE gu-IN he-IL hi-IN hr-BA hu-HU hy-AM id-ID ja-JP ka-GE kn-IN ko-KR lt-LT "
-    "lv-LV mk-MK ml-IN mr-IN ms-MY mt-MT nb-NO nl-BE nn-NO pa-IN pl-PL pt-BR ro-MD ru-UA sk-SK sl-SI sq-MK sr-ME "
-    "sv-FI ta-LK ta-MY te-IN th-TH tr-CY uk-UA uz-UZ vi-VN zh-CN zh-HK zh-MO zh-MY zh-TW sr-Latn-RS sr-Cyrl-BA "
-    "zh-Hant-TW uz-Latn"
+    "fa-IR fi-FI fr-BE fr-CA fr-CH ga-IE gu-IN he-IL hi-IN hr-BA hu-HU hy-AM id-ID ja-JP ka-GE kn-IN ko-KR lt-LT lv-LV "
+    "mk-MK ml-IN mr-IN ms-MY mt-MT nb-NO nl-BE nn-NO pa-IN pl-PL pt-BR ro-MD ru-UA sk-SK sl-SI sq-MK sr-ME sv-FI ta-LK "
+    "ta-MY te-IN th-TH tr-CY uk-UA uz-UZ vi-VN zh-CN zh-HK zh-MO zh-MY zh-TW sr-Latn-RS sr-Cyrl-BA zh-Hant-TW uz-Latn"
 )
 
 

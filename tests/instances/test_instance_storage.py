@@ -1,4 +1,4 @@
-"""Trees in a folder of instances: written, read back, and refused when they do not fit."""
+"""Arrays and trees in a folder of instances: written, read back, and refused when they do not fit."""
 
 from dataclasses import replace
 
@@ -78,3 +78,40 @@ def test_trees_that_do_not_fit_are_refused_in_one_line(study_files, tmp_path, na
         load_instances(tmp_path / "trees")
     assert "\n" not in str(caught.value)
     assert "with trees again" in str(caught.value)
+
+
+def swapped(array):
+    changed = np.array(array)
+    changed[[1, 2]] = changed[[2, 1]]
+    return changed
+
+
+WRONG_NUMBERS = {
+    "a negative token": ("src_tokens", lambda a: shifted(a, 5, -1000), r"src_tokens\.npy: -\d+ is not the number"),
+    "the least number": (
+        "tgt_tokens",
+        lambda a: np.r_[a[:-1], -(1 << 31)],
+        "-2147483648 is not the number of a symbol",
+    ),
+    "a token of others": ("tgt_tokens", lambda a: np.r_[a[:-1], 1 << 20], "1048576 is not the number of a symbol"),
+    "the first free number": ("src_tokens", lambda a: np.r_[300, a[1:]], "300 is not the number of a symbol"),
+    "a document beyond": ("documents", lambda a: shifted(a, -1, 1000), r"documents\.npy: \d+ is not .* document"),
+    "a negative document": ("documents", lambda a: np.r_[-1, a[1:]], "-1 is not the number of a document"),
+    "descending sentences": ("src_offsets", swapped, r"src_offsets\.npy: does not ascend"),
+    "descending instances": ("instances", swapped, r"instances\.npy: does not ascend"),
+    "an empty sentence": ("tgt_offsets", lambda a: np.r_[0, 0, a[2:]], r"tgt_offsets\.npy: does not ascend"),
+    "an instance without sentences": ("instances", lambda a: np.r_[0, 0, a[2:]], "does not ascend from 0"),
+    "text before the first": ("src_offsets", lambda a: np.r_[1, a[1:]], "does not ascend from 0"),
+    "a negative offset": ("tgt_offsets", lambda a: np.r_[0, -4, a[2:]], "does not ascend from 0"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_NUMBERS)
+def test_wrong_numbers_inside_arrays_are_refused(study_files, tmp_path, name):
+    array, change, message = WRONG_NUMBERS[name]
+    instance_set = load_instances(study_files.instances())
+    save_instances(tmp_path / "out", replace(instance_set, **{array: change(getattr(instance_set, array))}))
+    with pytest.raises(UserError, match=message) as caught:
+        load_instances(tmp_path / "out", n_symbols=300)
+    assert "\n" not in str(caught.value)
+    assert "build the instances again" in str(caught.value)
