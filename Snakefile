@@ -68,8 +68,9 @@ except UserError as error:
 #   plan.input("model", "init")           input files with this name, which can be none; without a name: all
 #   plan.settings("model")                settings of the command, as JSON
 #   plan.param("model", "name")           one value
-#   plan.options("model", "src_lang")     `--src-lang VALUE`, quoted for the shell, or nothing
-#   plan.fingerprint("model")             hash of the settings and everything upstream; a job runs again if it changes
+#   plan.params("codes", "src_lang")      `--src-lang VALUE`, quoted for the shell, or nothing if the value is null
+#   plan.options("model", "loggers")      the same for options that do not change the result and are not recorded
+#   plan.fingerprint("model")             hash of all parameters and everything upstream; a job runs again if it changes
 # `settings` come from these sections of the config. Keys in the row of a system or dataset take precedence.
 #   corpora       the row in `corpora.mtdata`, `corpora.controlled` or `corpora.filters`
 #   text          `text`; for tokens and truecasers only the keys that affect tokens
@@ -82,8 +83,8 @@ except UserError as error:
 #   report        `report`; for claims and case studies only `labels` and their rows
 # Other methods return values for paths, or patterns for wildcards (`…_pattern`).
 #
-# Some commands get their files with parameters, because they read prefixes or several kinds of files. Then `input` only
-# makes Snakemake wait for the files and compare them.
+# A command reads the files that its line names as `{input.…}`, and nothing else. If there is no such file, the option is
+# empty. Some parameters contain prefixes, folders or NAME=FILE of inputs (docs/workflow.md#files-of-a-job).
 #
 # Rules with `localrule: True` run where Snakemake runs. They download, or take seconds. Other rules state memory and
 # minutes only if they need more than the `default-resources` of a cluster profile, and a second attempt gets twice as
