@@ -44,7 +44,7 @@ def _read_run(path: str | None) -> dict[str, Any]:
         return {}
     try:
         return json.loads(Path(path).read_bytes())[RUN_KEY]
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(
             f"{path}: cannot be read ({error}): it describes the current run; start the run again"
         ) from None

@@ -94,8 +94,8 @@ def run(
         is_dry = dry_run or "--unlock" in options
         if not is_dry and any((directory / LOCKS).glob("*.lock")):
             raise UserError(
-                f"--set: Snakemake is running in this folder and reads {directory / MERGED}: wait until it has "
-                "ended. If it was killed, remove its lock with --unlock"
+                f"--set: Snakemake is running in this folder, with {directory / MERGED}: wait until it has ended. If "
+                "it was killed, remove its lock with --unlock"
             )
         merged = (directory / (MERGED_DRY_RUN if is_dry else MERGED)).absolute()
         with atomic_writer(merged, checksum=False) as file:

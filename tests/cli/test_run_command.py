@@ -15,7 +15,7 @@ from snakemake.cli import parse_args
 from snakemake.utils import available_cpu_count
 
 from docmt.cli.main import main
-from docmt.cli.run import MERGED, MERGED_DRY_RUN, REASON_WIDTH, TARGETS, read_change, shorten_reason
+from docmt.cli.run import MERGED, MERGED_DRY_RUN, REASON_WIDTH, TARGETS, _print_plan, read_change, shorten_reason
 from docmt.config.artifacts.study import STAGES
 from docmt.config.loading import load_config, read_config_files
 from docmt.errors import UserError
@@ -103,7 +103,7 @@ def test_changes_do_not_reach_a_study_that_runs(called, tmp_path, capsys):
     (tmp_path / LOCKS).mkdir(parents=True)
     (tmp_path / LOCKS / "0.output.lock").touch()
     assert main(["run", "my.yaml", "--set", "seeds=[3]"]) == 2
-    assert "--set: Snakemake is running in this folder and reads results/config.yaml" in capsys.readouterr().err
+    assert "--set: Snakemake is running in this folder, with results/config.yaml" in capsys.readouterr().err
     called("my.yaml", "--set", "seeds=[3]", "-n")
     called("my.yaml", "--set", "seeds=[3]", "--unlock")
     assert (tmp_path / MERGED).read_bytes() == before
@@ -208,6 +208,18 @@ def test_a_dry_run_is_a_table_of_rules_with_reasons(tmp_path):
     assert not (tmp_path / "results").exists()
     call = [sys.executable, "-m", "docmt", "run", *words, "--verbose"]
     assert "rule corpora_combine:" in subprocess.run(call, capture_output=True, text=True, check=True).stdout
+
+
+def test_dry_run_names_replaced_models_first(monkeypatch, capsys):
+    line = "docmt: this run replaces 1 existing model: mine/base seed 1 (900 updates)"
+    job = "rule train:\n    output: model.pt\n    reason: Missing output files\n"
+    text = f"{line}\nJob stats:\ntrain 1\n\n{job}\n{line}\n"
+    done = subprocess.CompletedProcess([], 0, text)
+    monkeypatch.setattr(subprocess, "run", lambda *arguments, **options: done)
+    _print_plan([])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == [line, ""]
+    assert [words.split()[0] for words in lines[2:]] == ["rule", "------", "train", "total"]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import json
 import os
-import time
 
 import pytest
 import warm
@@ -80,25 +79,6 @@ def test_jobs_read_the_run_file(study):
     assert "talks.en: was changed after this run was planned" in done.stdout + done.stderr
 
 
-def test_jobs_refuse_another_docmt(study):
-    done = study.run(TARGET, changes=custom("talks.en"))
-    assert done.returncode == 0, done.stderr
-    path = run_file(study)
-    content = json.loads(path.read_text(encoding="utf-8"))
-    content["docmt_run"]["version"] = "99.0"
-    path.write_text(json.dumps(content), encoding="utf-8")
-    combine = {"dataset": "controlled", "src": "en", "tgt": "de", "split": "train"}
-    done = run_job(study, "corpora_combine", combine, config=path)
-    assert done.returncode != 0
-    (line,) = (line for line in (done.stdout + done.stderr).splitlines() if "99.0" in line)
-    assert "this run was planned with docmt 99.0, which was replaced in the meantime: start the run again" in line
-    assert "Traceback" not in done.stdout + done.stderr
-    # A configuration in place of the run file, as with --no-hooks.
-    done = run_job(study, "corpora_combine", combine, config=study.config(custom("talks.en")))
-    assert done.returncode != 0
-    assert "this job was started without a run file" in done.stdout + done.stderr
-
-
 def test_commands_refuse_another_docmt(tmp_path):
     path = tmp_path / "run.json"
     path.write_text('{"docmt_run": {"version": "99.0", "files": {}}}', encoding="utf-8")
@@ -109,20 +89,3 @@ def test_commands_refuse_another_docmt(tmp_path):
     done = warm.run("docmt", ["config", "presets"], environment=environment | {"DOCMT_RUN": str(tmp_path / "gone")})
     assert done.returncode == 2
     assert "gone: cannot be read (" in done.stderr
-
-
-def test_unused_run_files_are_removed(study):
-    folder = study.folder / ".snakemake/docmt"
-    folder.mkdir(parents=True)
-    for name, days in (("old", 61), ("queued", 50)):
-        (folder / f"{name}.json").write_text("{}", encoding="utf-8")
-        seconds = time.time() - days * 86400
-        os.utime(folder / f"{name}.json", (seconds, seconds))
-    done = study.run("--dry-run", TARGET, changes=custom("talks.en"))
-    assert done.returncode == 0, done.stderr
-    assert sorted(path.stem for path in folder.iterdir()) == ["old", "queued"]
-    done = study.run(TARGET, changes=custom("talks.en"))
-    assert done.returncode == 0, done.stderr
-    names = [path.stem for path in folder.iterdir()]
-    assert len(names) == 2
-    assert "queued" in names

@@ -105,6 +105,21 @@ def test_models_that_a_run_replaces_are_named_first(copied):
     assert "docmt: this run" not in done.stdout + done.stderr
 
 
+@pytest.mark.slow
+def test_remade_base_model_leaves_finetunings_alone(copied):
+    """Its training resumes, and the file is the same."""
+    base = "results/controlled/runs/sentence_transformer/seed1/model.pt"
+    tuned = "results/controlled/runs/g_transformer_finetuned/seed1/model.pt"
+    before = {path: (copied.folder / path).read_bytes() for path in (base, tuned)}
+    (copied.folder / base).unlink()
+    done = copied.run("training")
+    assert done.returncode == 0, done.stderr
+    assert {path: (copied.folder / path).read_bytes() for path in before} == before
+    logs = [copied.folder / f"logs/train/controlled/{path.split('/')[3]}/seed1.log" for path in before]
+    assert all("resumed after update 6" in log.read_text(encoding="utf-8") for log in logs)
+    assert copied.jobs() == set()
+
+
 def test_renamed_system_is_named_with_its_model(copied):
     changes = {"systems": {"renamed": read_config_file(SMOKE)["systems"]["document_transformer"]}}
     done = copied.run("--dry-run", "results/controlled/runs/renamed/scores.csv", changes=changes)
