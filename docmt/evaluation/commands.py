@@ -207,9 +207,9 @@ def cxmi(
         if prefix is None or src_lang is None or tgt_lang is None:
             raise UserError("--texts: also pass --src-lang and --tgt-lang")
         reference = text_path(prefix, tgt_lang)
-        texts = read_documents(prefix, languages=(src_lang, tgt_lang))
-        references = [Candidate(text.src, text.tgt) for text in texts]
-        scores = score_references([text.id for text in texts], references, scorer, trees)
+        documents = read_documents(prefix, languages=(src_lang, tgt_lang))
+        references = [Candidate(document.src, document.tgt) for document in documents]
+        scores = score_references([document.id for document in documents], references, scorer, trees)
         rows = [mean_row(metric, np.concatenate(values)) for metric, values in scores.items()]
     scores = TestScores(test, rows, {"model": model, "reference": reference})
     write_scores(out, [scores], run=vars(run), settings=settings.model_dump(), fingerprint=fingerprint, **meter.facts())
