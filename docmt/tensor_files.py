@@ -34,7 +34,7 @@ def read_tensors(
         raise UserError(f"{where}: not {what} ({first_line(error)})") from None
     if isinstance(content, dict) and "format" in content and content.get("kind") != kind:
         raise UserError(
-            f"{where}: not {what} of format {format}, but a different kind of file ({content.get('kind')}): {mend}"
+            f"{where}: not {what} of format {format}, but a different kind of file ({content.get('kind') or 'unknown'}): {mend}"
         )
     is_ours = isinstance(content, dict) and content.get("format") == format and content.get("kind") == kind
     if not is_ours or not set(keys) <= set(content):
