@@ -1,6 +1,7 @@
 """Results without Snakemake's records are refused; models that a run replaces are named."""
 
 import re
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 import pytest
@@ -16,9 +17,14 @@ LONG = f"results/{'long_name/' * 60}model.pt"
 FETCHED = "resources/corpora/news/1/test.fetched"
 
 
+@dataclass
+class Artifact:
+    fingerprint: str
+
+
 def outputs(*paths):
     """Outputs of one job each, but for a model and its history."""
-    return {path: SimpleNamespace(fingerprint=path.replace("history.csv", "model.pt")) for path in paths}
+    return {path: Artifact(path.replace("history.csv", "model.pt")) for path in paths}
 
 
 def write_output(path, content=""):
