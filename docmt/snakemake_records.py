@@ -8,9 +8,9 @@ import base64
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from docmt.errors import UserError
 
@@ -23,7 +23,14 @@ WITHOUT_CHECK = {"--touch", "-t", "--unlock", "--cleanup-metadata", "--cm"}
 """Options of Snakemake that write or remove records or locks, and run no job."""
 
 
-def check_records(outputs: Iterable[str]) -> None:
+class Fingerprinted(Protocol):
+    """An artifact. Files of one job have the same fingerprint."""
+
+    @property
+    def fingerprint(self) -> str: ...
+
+
+def check_records(outputs: Mapping[str, Fingerprinted]) -> None:
     """Raise UserError if existing results of a study have no readable record, because their settings are unknown.
 
     Outputs of jobs that were killed are accepted, since Snakemake makes them again. `resources` is shared by studies,
@@ -32,7 +39,11 @@ def check_records(outputs: Iterable[str]) -> None:
     if WITHOUT_CHECK & {*sys.argv}:
         return
     results = sorted({path for path in outputs if path.startswith("results/") and os.path.exists(path)})
-    lost = [path for path in results if not read_record(path) and not record_path(STARTED, path).exists()]
+    lost = [path for path in results if not read_record(path)]
+    if lost:
+        # Of an unfinished job, a single mark is enough: when it was killed, others may have been missing.
+        started = {artifact.fingerprint for path, artifact in outputs.items() if record_path(STARTED, path).exists()}
+        lost = [path for path in lost if outputs[path].fingerprint not in started]
     if not lost:
         return
     names = ", ".join(lost[:N_EXAMPLES]) + (", …" if len(lost) > N_EXAMPLES else "")

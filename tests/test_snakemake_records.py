@@ -1,6 +1,7 @@
 """Results without Snakemake's records are refused; models that a run replaces are named."""
 
 import re
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 import pytest
@@ -14,6 +15,16 @@ MODEL = "results/mine/runs/long/seed1/model.pt"
 HISTORY = "results/mine/runs/long/seed1/history.csv"
 LONG = f"results/{'long_name/' * 60}model.pt"
 FETCHED = "resources/corpora/news/1/test.fetched"
+
+
+@dataclass
+class Artifact:
+    fingerprint: str
+
+
+def outputs(*paths):
+    """Outputs of one job each, but for a model and its history."""
+    return {path: Artifact(path.replace("history.csv", "model.pt")) for path in paths}
 
 
 def write_output(path, content=""):
@@ -62,18 +73,21 @@ WAYS = {
 
 @pytest.mark.parametrize("lose", WAYS.values(), ids=WAYS)
 def test_results_without_records_are_refused(lose, persistence, tmp_path):
-    outputs = [MODEL, HISTORY, LONG, FETCHED, "results/not_made"]
-    check_records(outputs)
+    paths = outputs(MODEL, HISTORY, LONG, FETCHED, "results/not_made")
+    check_records(paths)
     lose(record_path(tmp_path / ".snakemake/metadata", MODEL))
     with pytest.raises(UserError) as refusal:
-        check_records(outputs)
+        check_records(paths)
     message = str(refusal.value)
     assert message.startswith(f"{tmp_path}: 1 of 3 results have no readable Snakemake records")
     assert f"their settings are unknown: {MODEL}. Restore" in message
     assert "touch" not in message  # would record the settings of now
     assert "\n" not in message
-    persistence._mark_incomplete(MODEL, None)  # a killed job
-    check_records(outputs)
+    persistence._mark_incomplete(LONG, None)  # another job
+    with pytest.raises(UserError):
+        check_records(paths)
+    persistence._mark_incomplete(HISTORY, None)  # this job was killed, maybe before it was marked at all outputs
+    check_records(paths)
 
 
 def test_many_lost_records_are_counted(persistence, tmp_path):
@@ -81,16 +95,16 @@ def test_many_lost_records_are_counted(persistence, tmp_path):
     for path in paths:
         write_output(tmp_path / path)
     with pytest.raises(UserError, match=r"9 of 10 results .*: results/0, results/1, results/2, …\. Restore"):
-        check_records([*paths, MODEL])
+        check_records(outputs(*paths, MODEL))
     with pytest.raises(UserError, match=r"9 of 9 results .*\. Copy a study as a whole folder"):
-        check_records(paths)
+        check_records(outputs(*paths))
 
 
 @pytest.mark.parametrize("option", ["--touch", "-t", "--unlock", "--cleanup-metadata"])
 def test_options_that_run_nothing_are_not_refused(option, persistence, tmp_path, monkeypatch):
     write_output(tmp_path / "results/a")
     monkeypatch.setattr("sys.argv", ["snakemake", "all", option])
-    check_records(["results/a"])
+    check_records(outputs("results/a"))
 
 
 def training(path, fingerprint="new"):

@@ -56,9 +56,9 @@ class Plan:
         """Return output files by stage that later stages or the user need."""
         return targets(final_outputs(self.study))
 
-    def files(self) -> list[str]:
-        """Return all files of the study, intermediate text included."""
-        return [path for artifact in all_artifacts(self.study) for path in artifact.files]
+    def files(self) -> dict[str, Artifact]:
+        """Return all files of the study, intermediate text included, with the artifacts that they belong to."""
+        return {path: artifact for artifact in all_artifacts(self.study) for path in artifact.files}
 
     def training_priority(self, wildcards: Any) -> float:
         """Return a training's priority. It grows with the number of waiting trainings and their updates."""

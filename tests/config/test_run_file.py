@@ -6,6 +6,7 @@ import shutil
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from smoke_study import smoke_values
@@ -39,7 +40,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def workflow(*files, is_main_process):
+def workflow(*files, is_main_process) -> Any:
     settings = SimpleNamespace(configfiles=[*files])
     return SimpleNamespace(is_main_process=is_main_process, configfiles=[*files], config_settings=settings)
 
@@ -135,7 +136,8 @@ def test_unused_run_files_are_removed(folder):
     for name, days in (("old", 61), ("queued", 50)):
         path = RUN_FOLDER / f"{name}.json"
         path.write_text("{}", encoding="utf-8")
-        os.utime(path, (time.time() - days * 86400,) * 2)
+        seconds = time.time() - days * 86400
+        os.utime(path, (seconds, seconds))
     names = set()
     for values in (VALUES, VALUES | {"decoding": {"beam_size": 7}}, VALUES):
         main = workflow(is_main_process=True)
