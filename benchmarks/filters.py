@@ -19,8 +19,7 @@ from docmt.corpora.documents import index_path, iterate_index
 from docmt.corpora.filtering import (
     DUPLICATE_CHARACTERS,
     LANGUAGE_CHARACTERS,
-    WIDE,
-    WIDE_LANGUAGES,
+    WIDTHS,
     PairRules,
     number_repeated,
 )
@@ -40,7 +39,7 @@ def noises(
     """Return the kinds of noise, as functions that change a pair if they can. `originals` are pairs to copy."""
     draw = random.Random(1).choice
     scripts = {lang: usual_script(lang) for lang in [*languages, *others]}
-    is_wide = language_of(languages[1]) in WIDE_LANGUAGES
+    is_wide = language_of(languages[1]) in WIDTHS
     long = [pair for pair in originals if max(map(len, pair)) >= DUPLICATE_CHARACTERS]
 
     def replaced(pair: Pair, *, same_script: bool) -> Pair:
@@ -51,7 +50,7 @@ def noises(
             if lang != languages[side] and (scripts[lang] == scripts[languages[side]]) == same_script
         ]
         side, lang = draw(places)
-        wide = WIDE if language_of(lang) in WIDE_LANGUAGES else 1
+        wide = WIDTHS.get(language_of(lang), 1)
         texts = iter(lambda: draw(others[lang]), None)
         text = next(text for text in texts if wide * sum(map(str.isalpha, text)) >= LANGUAGE_CHARACTERS)
         return (text, pair[1]) if side == 0 else (pair[0], text)

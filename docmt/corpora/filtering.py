@@ -29,9 +29,8 @@ BLOCK_PAIRS = 50_000
 """Pairs whose hashes are collected in memory before they are written."""
 PARTITIONS = 256
 """Number of files for pair hashes. Only one file is in memory at a time."""
-WIDE_LANGUAGES, WIDE = ("zh", "ja"), 3
-"""Languages with ideographs, and the length of their letters in characters. A Thai, Khmer or Burmese letter is as long
-as an English one, although these languages have no blanks either."""
+WIDTHS = {"zh": 3, "ja": 3, "ko": 2}
+"""Lengths of a letter in characters. A Thai, Khmer or Burmese letter is one, although words have no blanks either."""
 PART_ID = re.compile(r":\d+(#\d+)?$")
 """End of ids for parts of documents."""
 LANGUAGE_CHARACTERS = 30
@@ -94,7 +93,7 @@ class PairRules:
         for lang in settings.scripts:
             look_up(dict.fromkeys(languages), lang, where="corpora.filters: scripts", what="language")
         self.settings, self.languages = settings, [language_of(lang) for lang in languages]
-        self.widths = [WIDE if lang in WIDE_LANGUAGES else 1 for lang in self.languages]
+        self.widths = [WIDTHS.get(lang, 1) for lang in self.languages]
         self.own, self.foreign = zip(*(_letters(lang, settings.scripts.get(lang)) for lang in languages), strict=True)
         self.max_characters, self.max_identical, self.max_ratio = (
             math.inf if limit is None else limit
@@ -121,7 +120,7 @@ class PairRules:
         return [next((name for name, check in checks if check(src, tgt)), "") for src, tgt in pairs]
 
     def lengths(self, src: str, tgt: str) -> list[int]:
-        """Return the lengths of both sides in characters. An ideograph counts as three."""
+        """Return the lengths of both sides in characters. A Chinese letter counts as three."""
         columns = zip((src, tgt), self.widths, self.own, strict=True)
         return [len(side) + (width - 1) * (width > 1 and len(own.findall(side))) for side, width, own in columns]
 

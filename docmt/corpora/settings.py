@@ -10,7 +10,8 @@ from docmt.settings import Settings, UserPath
 class FilterSettings(Settings):
     """A filter for sentence pairs (docs/cleaning.md).
 
-    A pair always fails if a side is empty. Lengths are in characters. A letter in Chinese and Japanese counts as three.
+    A pair always fails if a side is empty. Lengths are in characters. A letter in Chinese and Japanese counts as
+    three, and a Korean syllable as two.
     """
 
     min_characters: int = Field(default=2, ge=0)

@@ -195,3 +195,19 @@ def test_of_several_references_the_nearest_counts_for_each_segment():
     assert score_with(mixed, other, REFERENCE)["value"] == pytest.approx(score_with(mixed, REFERENCE)["value"])
     assert score_with(mixed, other)["value"] < score_with(mixed, REFERENCE)["value"]
     assert "|refs:2" in score_with(mixed, other, REFERENCE)["signature"]
+
+
+@needs_meteor
+@pytest.mark.parametrize("machine", ["tr", "az", "en"])
+def test_case_is_that_of_the_target_language(monkeypatch, machine):
+    """Java lower-cases I to the dotless letter if the machine is Turkish, and METEOR ignores case."""
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", f"-Duser.language={machine} -Duser.country={machine.upper()}")
+    settings = EvaluationSettings(metrics=["METEOR"])
+    german = make_hypotheses(["IM INNERN IST INFORMATION", *[""] * 5])
+    rows = scores_by_metric(german, ["Im Innern ist Information", *[""] * 5], settings=settings, tgt_lang="de")
+    assert rows["METEOR"]["value"] == pytest.approx(100)
+    assert "|case:" not in rows["METEOR"]["signature"]
+    turkish = make_hypotheses(["IŞIK VE İYİ BİR GÜN", *[""] * 5])
+    rows = scores_by_metric(turkish, ["ışık ve iyi bir gün", *[""] * 5], settings=settings, tgt_lang="tr")
+    assert rows["METEOR"]["value"] == pytest.approx(100)
+    assert rows["METEOR"]["signature"].endswith("|case:tr")
