@@ -1,0 +1,419 @@
+"""Every key of the configuration acts: another valid value changes what a rule reads, gets or makes.
+
+Most keys are seen in the files, inputs and parameters of the rules. Keys of `report` are seen in a report on made-up
+scores and histories. Keys without a variant that changes something are in `EXCEPTIONS`.
+"""
+
+import json
+from typing import Any, Literal, get_args, get_origin
+
+import pandas as pd
+import pytest
+from pydantic import BaseModel
+from smoke_study import smoke_values
+
+from docmt.commands import as_argument
+from docmt.config.artifacts.report import StudyArtifacts
+from docmt.config.loading import load_config, merge
+from docmt.config.paper_columns import paper_columns
+from docmt.config.schema import Config
+from docmt.config.systems import model_settings
+from docmt.corpora.readers.reader import CorpusFormat
+from docmt.errors import UserError
+from docmt.report.case_studies import choose_cases
+from docmt.report.claims.judging import claims_table
+from docmt.report.input_files import read_histories
+from docmt.report.manifest import Manifest
+from docmt.report.page import build_report
+from docmt.report.score_files import COLUMNS, TYPES
+from docmt.report.study_tables import case_table
+from docmt.report.tables import to_csv, to_latex, to_text
+from docmt.settings import sections
+
+TSV = {"reader": "tsv", "columns": [1, 2]}
+SPLIT = {"files": {"both": "a.tsv"}, "documents": 1, "sentences": 2, "format": TSV}
+MODEL = {"encoder_layers": 2, "decoder_layers": 2, "width": 16, "heads": 2, "feed_forward_width": 32}
+TINY = {"size": "tiny", "model": MODEL}
+MARKS = {"src_before": ["<s>"], "src_after": ["</s>"], "tgt_before": ["<s>"]}
+TREE_PARTS = ("train", "dev", "test_t", "suite_deixis")
+CLAIM = {"statement": "Longer input helps", "metric": "s-BLEU", "test": "controlled", "dataset": "controlled"}
+OF_HISTORY = {"statement": "It learns", "metric": "dev_loss", "dataset": "controlled", "comparisons": ["rst_mix > 1"]}
+OF_SUITE = CLAIM | {"metric": "contrastive accuracy", "test": "pronoun", "comparisons": ["rst_mix > 5"], "min_seeds": 2}
+BASE = merge(
+    smoke_values(),
+    {
+        "corpora": {
+            "mirror": "mirror",
+            "controlled": {"nested": {"generator": "nested"}},
+            "custom": {"mine": {"languages": ["en", "de"], "format": TSV, "splits": {"all": SPLIT}}},
+            "mtdata": {"web": {"id": "Statmt-europarl-10-deu-eng"}},
+            "filters": {"strict": {"external": {"mine/all": "keep.txt"}}},
+        },
+        "discourse": {"trees": {"own": {"files": {f"own/{part}": "x" for part in TREE_PARTS}}}},
+        "instances": {"own": {"trees": "own", "max_tokens": 256}},
+        "training": {
+            "finetune": {"max_batch_tokens": 1024},
+            "scratch": {"tasks": ["documents", "sentences", "pairs", "restoration"]},
+        },
+        "evaluation": {
+            "metrics": ["s-BLEU", "d-BLEU (instances)", "chrF", "TER", "APT"],
+            "comet": {"checkpoint": "model.ckpt"},
+        },
+        "report": {
+            "baseline": "sentence_transformer",
+            "claims": {
+                "c": CLAIM | {"comparisons": ["rst_mix > sentence_transformer"], "min_seeds": 2},
+                "history": OF_HISTORY | {"min_seeds": 2},
+                "suite": OF_SUITE,
+            },
+        },
+        "datasets": {
+            "controlled": {
+                "train": ["controlled/train", "mine/all"],
+                "references": {"controlled": ["second.de"]},
+                "suites": ["controlled/pronoun", "contrapro-ende/test"],
+                "sentences": ["web/all"],
+                "monolingual": ["nested/dev"],
+                "filters": {"train": "strict"},
+            },
+            "own": {
+                "src_lang": "en",
+                "tgt_lang": "de",
+                "train": ["nested/train"],
+                "dev": ["nested/dev"],
+                "test": {"t": ["nested/test"]},
+                "suites": ["nested/deixis"],
+            },
+        },
+        "systems": {
+            **{name: {"datasets": ["controlled"]} for name in smoke_values()["systems"]},
+            "rst_own": {
+                "datasets": ["own"],
+                "instances": "own",
+                "architecture": "rst_mix",
+                "recipe": "finetune",
+                **TINY,
+            },
+            "context": {
+                "datasets": ["controlled"],
+                "instances": "documents",
+                "architecture": "global_context",
+                "recipe": "finetune",
+                "size": "tiny",
+                "model": MODEL | {"marks": MARKS},
+            },
+            "theirs": {
+                "hypotheses": {"controlled/controlled": "t.de"},
+                "log_probabilities": {"controlled/pronoun": "t.txt"},
+            },
+        },
+    },
+)
+
+HAN = {"systems.context.architecture": "han_encoder"}
+# Key → dotted keys with a valid value, where the generic variants are invalid.
+CHANGES: dict[str, dict[str, Any]] = {
+    "text.tokenization": {"text": {"tokenization": "sentencepiece", "truecase": False}},
+    "text.lowercase": {"text": {"truecase": False, "lowercase": True}},
+    "decoding.context": {"systems.context.decoding": {"context": "none"}},
+    "instances.sentences.trees": {"instances.own.trees": "parsed"},
+    "training.scratch.freeze": {"systems.g_transformer_finetuned.training": {"freeze": "pretrained"}},
+    "systems.context.model.positions": {"systems.rst_mix.model.positions": "sentence"},
+    "systems.context.model.target_stream": {"systems.document_transformer.model.target_stream": "aligned"},
+    "systems.context.model.encoder_attention.lower": {"systems.rst_mix.model.encoder_attention": {"lower": "group"}},
+    "systems.context.model.encoder_attention.upper": {"systems.rst_mix.model.encoder_attention": {"upper": "group"}},
+    "systems.context.model.context.kind": {"systems.context.architecture": "han"},
+    "systems.context.model.context.sentences": HAN | {"systems.context.model.context": {"sentences": 5}},
+    "systems.context.model.context.future": HAN | {"systems.context.model.context": {"future": True}},
+    "systems.context.model.form.norm": {"systems.rst_mix.model.form": {"norm": "pre", "final_norm": True}},
+    "systems.sentence_transformer.model": {"systems.sentence_transformer.model.dropout": 0.25},
+    "datasets.controlled.dev": {"datasets.own.dev": ["nested/test"]},
+    "datasets.controlled.test": {
+        "datasets.controlled.test": {"other": ["controlled/test"]},
+        "report.cases": {},
+        "report.claims": {},
+        "systems.theirs": None,
+    },
+    "datasets.controlled.suites": {"datasets.controlled.suites": ["controlled/pronoun"]},
+    "datasets.controlled.sentences": {
+        "datasets.controlled.sentences": ["mine/all"],
+        "datasets.controlled.train": ["controlled/train"],
+        "datasets.controlled.filters": {},
+    },
+    "datasets.controlled.monolingual": {"datasets.controlled.monolingual": ["nested/test"]},
+    "datasets.controlled.monolingual_lang": {"datasets.controlled.monolingual_lang": "de"},
+    "datasets.controlled.references": {"datasets.controlled.references": {"controlled": ["third.de"]}},
+    "datasets.controlled.filters": {"datasets.controlled.filters": {}},
+    "datasets.controlled.text": {"datasets.controlled.text": {"bpe_merges": 99}},
+    "systems.sentence_transformer.datasets": {
+        "systems.rst_own.datasets": ["controlled"],
+        "systems.rst_own.instances": "documents_with_trees",
+    },
+    "systems.sentence_transformer.hypotheses": {"systems.theirs.hypotheses": {"controlled/controlled": "u.de"}},
+    "systems.sentence_transformer.log_probabilities": {"systems.theirs.log_probabilities": {}},
+    "systems.sentence_transformer.instances": {"systems.sentence_transformer.instances": "documents"},
+    "systems.sentence_transformer.use_model_of": {"systems.rst_mix_without_trees.use_model_of": "document_transformer"},
+    "systems.sentence_transformer.architecture": {"systems.sentence_transformer.architecture": "concatenation"},
+    "systems.sentence_transformer.size": {"systems.sentence_transformer.size": "base"},
+    "systems.sentence_transformer.recipe": {"systems.document_transformer.recipe": "finetune"},
+    "systems.sentence_transformer.training": {"systems.sentence_transformer.training": {"max_steps": 7}},
+    "systems.sentence_transformer.init": {"systems.document_transformer.init": "sentence_transformer"},
+    "systems.sentence_transformer.seeds": {"systems.document_transformer.seeds": [4]},
+    "systems.sentence_transformer.decoding": {"systems.sentence_transformer.decoding": {"beam_size": 7}},
+    "systems.sentence_transformer.evaluate": {"systems.rst_own.evaluate": False},
+    "corpora.controlled.controlled.generator": {"corpora.controlled.treebank.generator": "nested"},
+    "corpora.controlled.nested.generator": {"corpora.controlled.treebank.generator": "nested"},
+    "corpora.mtdata.web.id": {"corpora.mtdata.web.id": "Statmt-europarl-9-deu-eng"},
+    "corpora.filters.strict.external": {"corpora.filters.strict.external": {"mine/all": "other.txt"}},
+    "corpora.custom.mine.format.reader": {"corpora.custom.mine.format": {"reader": "jsonl"}},
+    "corpora.custom.mine.splits.all.files": {"corpora.custom.mine.splits.all.files": {"both": "b.tsv"}},
+    "discourse.segmenters.tiny.treebank": {"discourse.segmenters.tiny.treebank": "controlled"},
+    "discourse.parsers.tiny.treebank": {"discourse.parsers.tiny.treebank": "controlled"},
+    "discourse.parsers.tiny.segmenter": {
+        "discourse.segmenters.two": {"treebank": "gum"},
+        "discourse.parsers.tiny.segmenter": "two",
+    },
+    "discourse.trees.parsed.segmenter": {
+        "discourse.segmenters.two": {"treebank": "gum"},
+        "discourse.trees.parsed.segmenter": "two",
+    },
+    "discourse.trees.parsed.parser": {"discourse.trees.parsed.parser": "chain"},
+    "discourse.trees.parsed.gold": {"discourse.trees.own": {"gold": True}},
+    "discourse.trees.parsed.files": {"discourse.trees.own.files": {f"own/{part}": "y" for part in TREE_PARTS}},
+    "report.metrics": {"report.metrics": ["chrF"]},
+    "report.labels": {"report.labels": {"sentence_transformer": "Sentences"}},
+    "report.short_labels": {"report.short_labels": {"sentence_transformer": "Sent."}},
+    "report.published": {
+        "report.published": {"rst_mix": "cross-task/doct"},
+        "report.datasets": {"controlled": "zh-en"},
+    },
+    "report.datasets": {"report.published": {"rst_mix": "cross-task/doct"}, "report.datasets": {"controlled": "zh-en"}},
+    "report.tables.table_1.tests": {"report.tables.table_1.tests": ["controlled/pronoun"]},
+    "report.tables.table_1.average": {"report.tables.table_1.average": True, "report.tables.table_1.metrics": ["chrF"]},
+    "report.tables.table_1.baseline": {"report.tables.table_1.baseline": "rst_mix"},
+    "report.cases.table_4.system": {"report.cases.table_4.system": "rst_mix"},
+    "report.cases.table_4.baseline": {"report.cases.table_4.baseline": "rst_mix"},
+    "report.cases.table_4.test": {
+        "datasets.controlled.test.second": ["mine/all"],
+        "datasets.controlled.train": ["controlled/train"],
+        "datasets.controlled.filters": {},
+        "report.cases.table_4.test": "controlled/second",
+    },
+    "report.figures.figure_2.series": {"report.figures.figure_2.series": {"One": ["rst_mix"]}},
+    "report.figures.figure_2.x": {"report.figures.figure_2.x": "Size"},
+    "report.figures.figure_2.x_values": {"report.figures.figure_2.x_values": {"sentence_transformer": 64}},
+    "report.figures.figure_2.tests": {"report.figures.figure_2.tests": ["own"]},
+    "report.curves.figure_4.datasets": {"report.curves.figure_4.datasets": ["own"]},
+    "report.curves.figure_4.panels": {"report.curves.figure_4.panels": {"Loss": ["dev_loss"]}},
+    "report.claims.c.metric": {"report.claims.c.metric": "chrF"},
+    "report.claims.c.test": {
+        "report.claims.suite.test": "pronoun",
+        "report.claims.suite.metric": "contrastive accuracy",
+    },
+    "report.claims.c.phenomenon": {"report.claims.suite.phenomenon": "pronoun"},
+    "report.claims.c.distances": {"report.claims.suite.distances": [1]},
+    "report.claims.c.kind": {"report.claims.suite.kind": "return"},
+    "report.claims.c.step": {"report.claims.history.step": "last"},
+    "report.claims.c.first_step_below": {"report.claims.history.first_step_below": 2.5},
+    "report.claims.c.comparisons": {"report.claims.c.comparisons": ["rst_mix >= sentence_transformer"]},
+    "report.claims.c.control": {"report.claims.c.control": "history"},
+}
+EXCEPTIONS = {
+    "text.pretrained": "requires the files of a published model (test_config_pretrained.py)",
+    "datasets.controlled.src_lang": "is refused, since the corpora are in other languages",
+    "datasets.controlled.tgt_lang": "is refused, since the corpora are in other languages",
+}
+"""Keys without a variant here, and why."""
+UNSEEN = ("PretrainedInit", "AuxiliaryWeights")
+"""Sections that no system or segmenter here has: they require published models and training options."""
+
+
+def located(config):
+    """The first section of each class in a configuration, with its dotted keys. Models have their presets."""
+    systems = [(f"systems.{name}.model", model_settings(config, name)) for name in ("context", "rst_mix")]
+    waiting: list[tuple[str, Any]] = [("", config), *systems]
+    classes = set()
+    for path, value in waiting:  # which grows
+        if isinstance(value, BaseModel):
+            if type(value) not in classes:
+                classes.add(type(value))
+                yield path, value
+            waiting += [(f"{path}.{name}".lstrip("."), getattr(value, name)) for name in type(value).model_fields]
+        elif isinstance(value, dict):
+            waiting += [(f"{path}.{name}", row) for name, row in value.items()]
+
+
+def options(annotation) -> list[Any]:
+    """All members of the literals in an annotation, and some values of its other types."""
+    if get_origin(annotation) is Literal:
+        return list(get_args(annotation))
+    plain: dict[Any, list[Any]] = {bool: [True, False], int: [1, 2, 30], float: [0.25, 0.5], str: ["other"]}
+    return plain.get(annotation, []) + [value for inner in get_args(annotation) for value in options(inner)]
+
+
+def variants(value, annotation) -> list[Any]:
+    """Other values of a key, which can be invalid."""
+    match value:
+        case bool():
+            return [not value]
+        case int() | float():
+            near = (value + 1, value - 1, value * 2, value / 2)
+            return [*(type(value)(number) for number in near), *options(annotation), None]
+        case str():
+            return [*options(annotation), f"{value}x", None]
+        case list():
+            return [value[1:], value[::-1], [*value, *value[:1]], *([option] for option in options(annotation)), None]
+        case None:
+            return options(annotation)
+    return []
+
+
+def put(values, path, value):
+    """Nested mappings with another value at some dotted keys."""
+    name, _, rest = path.partition(".")
+    return {**values, name: put(values.get(name) or {}, rest, value) if rest else value}
+
+
+def list_keys():
+    """All keys with their values and types, except mappings of sections."""
+    for path, section in located(load_config(BASE)):
+        for name, field in type(section).model_fields.items():
+            value = getattr(section, name)
+            rows = list(value.values()) if isinstance(value, dict) else [value]
+            if not rows or not all(isinstance(row, BaseModel) for row in rows):
+                yield f"{path}.{name}".lstrip("."), value, field.annotation
+
+
+def changed_values(key, value, annotation):
+    """Configurations in which the key has another value."""
+    if key in CHANGES:
+        values = BASE
+        for path, other in CHANGES[key].items():
+            values = put(values, path, other)
+        return [values]
+    return [put(BASE, key, other) for other in variants(value, annotation) if other != value]
+
+
+def shown_plan(config):
+    """Files, inputs and parameters of all rules."""
+    return sorted(
+        repr((made.files, made.input_files(), {name: as_argument(value) for name, value in made.params.items()}))
+        for made in StudyArtifacts(config).artifacts
+    )
+
+
+# A finished study, made up
+
+
+def score_row(system, seed, value, **keys):
+    row = {"dataset": "controlled", "system": system, "seed": seed, "test": "controlled", "n": 40, "signature": "x"}
+    return row | {"value": value} | keys
+
+
+def study_scores(config):
+    """The long table: scores of every system, and an accuracy over all items, by distance and by kind."""
+    rows = []
+    for number, system in enumerate(name for name, row in config.systems.items() if row.runs_on("controlled")):
+        for seed in (1, 2, 3):
+            for place, metric in enumerate(("s-BLEU", "d-BLEU (instances)", "chrF", "TER")):
+                rows.append(score_row(system, seed, 20 + 2 * number + place + 0.3 * seed, metric=metric))
+            keys = {"test": "pronoun", "metric": "contrastive accuracy", "phenomenon": "pronoun", "chance": 50.0}
+            for of_class in ({}, {"distance": 1}, {"distance": 2}, {"kind": "return"}, {"phenomenon": None}):
+                value = 60 + number + seed + 5 * len(of_class) + of_class.get("distance", 0)
+                rows.append(score_row(system, seed, value, **keys, low=value - 5, high=value + 5) | of_class)
+    return pd.DataFrame(rows).reindex(columns=COLUMNS).astype(TYPES)
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    """A folder with texts, translations and training histories."""
+    folder = tmp_path_factory.mktemp("study")
+    lines = [f"sentence {number} of ten" for number in range(10)]
+    for name, texts in (("t.en", lines), ("t.de", [f"Satz {number} von zehn" for number in range(10)])):
+        (folder / name).write_text("".join(f"{line}\n" for line in texts), encoding="utf-8")
+    (folder / "t.documents.tsv").write_text("document\tn_sentences\na\t6\nb\t4\n")
+    for shift, system in enumerate(load_config(BASE).systems):
+        first = {"instance": 0, "document": "a", "first_sentence": 0, "n_sentences": 6, "aligned": True}
+        second = {"instance": 1, "document": "b", "first_sentence": 6, "n_sentences": 4, "aligned": True}
+        words = [f"Satz {number + (number * shift) % 5} von {shift}" for number in range(10)]
+        parts = (first | {"sentences": words[:6]}, second | {"sentences": words[6:]})
+        (folder / f"{system}.jsonl").write_text("".join(f"{json.dumps(part)}\n" for part in parts), encoding="utf-8")
+        for dataset in ("controlled", "own"):
+            run = folder / f"{dataset}/{system}"
+            run.mkdir(parents=True)
+            values = "".join(
+                f"{step},{4 - step / 10 - shift / 9},{step / 7},{step / 5 + shift}\n" for step in (2, 4, 6)
+            )
+            header = "step,dev_loss,entropy_cross_group,entropy_cross_global\n"
+            (run / "history.csv").write_text(header + values + f"8,{3.6 - shift / 9},1,1\n")
+    return folder
+
+
+def write_contents(figure, file, *, format, **_):
+    """What a figure shows, in place of its picture."""
+    if format == "svg":
+        for axes in figure.axes:
+            ticks = [tick.get_text() for tick in axes.get_xticklabels()]
+            file.write(f"{axes.get_title()} {axes.get_xlabel()} {axes.get_ylabel()} {axes.get_xscale()} {ticks}")
+            file.writelines(
+                f"{line.get_label()} {line.get_color()} {line.get_xydata().tolist()}" for line in axes.lines
+            )
+
+
+def shown_report(config, folder):
+    """The report on the made-up scores, as text and pictures."""
+    report = config.report
+    runs = {"controlled": {name: [1, 2, 3] for name, row in config.systems.items() if row.datasets == ["controlled"]}}
+    runs["own"] = {"rst_own": [1]}
+    manifest = Manifest.load({"runs": runs, "run_folder": str(folder / "{dataset}/{system}")}, where="manifest")
+    columns = {name: paper_columns(config, name) for name in config.systems}
+    scores, histories = study_scores(config), read_histories(manifest)
+    page = build_report(scores, report, paper_columns=columns, manifest=manifest)
+    tables = [*page.tables, claims_table(scores, histories, report)]
+    for name, layout in report.cases.items():
+        systems = {key: folder / f"{getattr(layout, key)}.jsonl" for key in ("system", "baseline")}
+        values = choose_cases(layout, report, prefix=folder / "t", src_lang="en", tgt_lang="de", **systems)
+        tables.append(case_table(name, values, report))
+    shown = [page.title, *page.findings, *(picture.title + picture.caption + picture.svg for picture in page.pictures)]
+    for table in filter(None, tables):
+        shown += [table.key, to_text(table), to_latex(table), to_csv(table)]
+    return shown
+
+
+def shown(config, folder, *, is_report):
+    # The two settings of the reader only change its own page; tests/report/test_reader.py reads it.
+    return shown_report(config, folder) if is_report else shown_plan(config)
+
+
+def without_effect(key, value, annotation, folder, base):
+    """Whether all other values of a key are refused or change nothing, and the last refusal."""
+    refusal = "no other value"
+    for values in changed_values(key, value, annotation):
+        try:
+            config = load_config(values, announce=False)
+        except UserError as error:
+            refusal = str(error)
+            continue
+        is_report = key.startswith("report.") and not key.startswith("report.reader.")
+        if shown(config, folder, is_report=is_report) != base[is_report]:
+            return None
+        refusal = "nothing changed"
+    return refusal
+
+
+@pytest.mark.slow
+def test_another_value_of_each_key_changes_something(study, monkeypatch):
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", write_contents)
+    config = load_config(BASE)
+    base = {is_report: shown(config, study, is_report=is_report) for is_report in (True, False)}
+    idle = {key: problem for key, *kind in list_keys() if (problem := without_effect(key, *kind, study, base))}
+    assert set(idle) == set(EXCEPTIONS), idle
+    assert "nothing changed" not in idle.values()
+
+
+@pytest.mark.slow
+def test_all_sections_have_a_row_here():
+    """Formats of files are passed to their commands as a whole, and tests/corpora reads each of them."""
+    seen = {type(section) for _, section in located(load_config(BASE))}
+    unseen = {cls for _, cls in sections(Config) if cls not in seen and not issubclass(cls, CorpusFormat)}
+    assert {cls.__name__ for cls in unseen} == set(UNSEEN)
