@@ -18,7 +18,7 @@ class DiscourseArtifacts(TextArtifacts):
 
     @artifact("read_treebank", stage="discourse")
     def treebank(self, treebank: str) -> Artifact:
-        """Documents and trees of a treebank or of a generated corpus."""
+        """Documents and trees of a treebank."""
         if treebank in self.config.corpora.controlled:
             generated = self.generated(treebank)
             files = [f"results/corpora/{treebank}/en-de/{split}.discourse.jsonl" for split in CONTROLLED_SPLITS]
