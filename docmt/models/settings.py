@@ -158,7 +158,7 @@ class ModelSettings(Settings):
     context: ContextSettings | None = None
     """Context module. Default: none."""
     window_sentences: int = Field(default=2, ge=0)
-    """Number of preceding sentences in the attention pattern `window`."""
+    """Number of preceding sentences in the attention patterns `window` and `segments`."""
     positions: Positions = "instance"
     """Positions: counted through the `instance`, or restarted in each `sentence`."""
     target_stream: Literal["aligned", "free"] = "aligned"

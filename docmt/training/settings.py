@@ -70,7 +70,7 @@ class TrainingSettings(Settings):
     word_dropout: float = Field(default=0.3, ge=0, lt=1)
     """Probability of replacing an input word by `<mask>`, on the source and target side."""
     word_dropout_epochs: int | None = Field(default=None, ge=1)
-    """Number of epochs with word dropout (30 or 40 in the paper's code). Default: all."""
+    """Number of epochs with word dropout (29 or 39 in the paper's code). Default: all."""
     drop_rst: float = Field(default=0.0, ge=0, le=1)
     """Probability that an update trains an instance without its tree. With 1, trees are never used, not even in
     validation."""
