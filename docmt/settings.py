@@ -22,7 +22,9 @@ from docmt.files import read_json
 class Settings(BaseModel):
     """A configuration section. Unknown keys and wrong types are errors, and values are read-only."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, allow_inf_nan=False, use_attribute_docstrings=True
+    )
 
     overridden: ClassVar[dict[str, type["Settings"]]] = {}
     """Mapping key in this section → class whose keys the mapping overrides."""

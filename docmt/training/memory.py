@@ -73,17 +73,19 @@ def largest_batches(instance_set: InstanceSet, *, max_tokens: int) -> list[np.nd
 class MicroBatchSize:
     """Maximum number of tokens that a device computes at once, `micro_batch_tokens` in the update reader.
 
-    The value is the requested one, or the one that an earlier session on such devices saved. Without either, it is
-    found by a trial before the first update on a GPU, and is `max_batch_tokens` on a CPU. An update that runs out of
-    memory halves it.
+    The value is the one that an earlier session with this request on such devices saved, or the requested one. Without
+    either, it is found by a trial before the first update on a GPU, and is `max_batch_tokens` on a CPU. An update that
+    runs out of memory halves it.
     """
 
     def __init__(self, reader: UpdateReader, checkpoints: CheckpointFolder, fabric: Fabric) -> None:
         self.reader, self.checkpoints, self.fabric = reader, checkpoints, fabric
+        requested = reader.micro_batch_tokens
+        self.is_chosen = requested is None
         self.devices = f"{fabric.world_size} × {fabric.device.type}"
-        self.is_chosen = reader.micro_batch_tokens is None  # not asked for
-        if self.is_chosen:
-            reader.micro_batch_tokens = checkpoints.load_hint("micro_batch_tokens", self.devices)
+        if requested is not None:
+            self.devices += f", {requested} tokens requested"
+        reader.micro_batch_tokens = checkpoints.load_hint("micro_batch_tokens", self.devices) or requested
 
     def probe(self, module: Any, optimizer: torch.optim.Optimizer, compiled: CompiledLoss | None = None) -> None:
         """Run the largest batches in all tasks forward and backward, with room for the optimizer state.

@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args, get_origin
 
 import pandas as pd
 import pytest
+from docmt.report.manifest import Manifest
 from pydantic import BaseModel
 from smoke_study import smoke_values
 
@@ -23,7 +24,6 @@ from docmt.errors import UserError
 from docmt.report.case_studies import choose_cases
 from docmt.report.claims.judging import claims_table
 from docmt.report.input_files import read_histories
-from docmt.report.manifest import Manifest
 from docmt.report.page import build_report
 from docmt.report.score_files import COLUMNS, TYPES
 from docmt.report.study_tables import case_table

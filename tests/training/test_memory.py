@@ -175,6 +175,19 @@ def test_among_several_devices_the_next_start_has_smaller_parts(tmp_path, caplog
     assert noted == {"1 × cuda": None, "2 × cuda": 50, "4 × cuda": 70}
 
 
+@pytest.mark.parametrize(("requested", "later"), [(None, 50), (100, 50), (64, 32), (7, 3)])
+def test_next_session_starts_with_half_the_size(requested, later, tmp_path):
+    fabric = SimpleNamespace(world_size=2, device=torch.device("cuda"))
+
+    def start(requested):
+        reader = SimpleNamespace(micro_batch_tokens=requested, settings=TrainingSettings(max_batch_tokens=100))
+        return MicroBatchSize(reader, CheckpointFolder(tmp_path), fabric)
+
+    assert not start(requested).halve(step=7)
+    assert start(requested).reader.micro_batch_tokens == later
+    assert start(21).reader.micro_batch_tokens == 21  # another request
+
+
 def test_progress_says_where_a_training_stands(study_files, tmp_path):
     _, history = run_training(study_files, tmp_path)
     (folder,) = (tmp_path / "checkpoints").iterdir()

@@ -111,8 +111,8 @@ class UserFile(Artifact):
         if not Path(self.file).is_file():
             problem = "is a folder, not a file" if Path(self.file).is_dir() else "no such file"
             raise UserError(
-                f"{self.where}: {self.file}: {problem} (paths are relative to {Path.cwd()}; set another folder "
-                "with `-d FOLDER`)"
+                f"{self.where}: {self.file}: {problem} (paths are relative to {Path.cwd()}: change to the folder of "
+                "the study)"
             )
 
 

@@ -15,7 +15,7 @@ TREEBANK_SPLIT = "all"
 
 @artifact("read_treebank", stage="discourse")
 def treebank(study: Study, treebank: str) -> Artifact:
-    """Documents and trees of a treebank or of a generated corpus."""
+    """Documents and trees of a treebank."""
     if treebank in study.config.corpora.controlled:
         files = [f"results/corpora/{treebank}/en-de/{split}.discourse.jsonl" for split in CONTROLLED_SPLITS]
         return replace(generated(study, treebank), files=files)
