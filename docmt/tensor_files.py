@@ -33,9 +33,8 @@ def read_tensors(
     except Exception as error:  # torch raises many kinds of errors for damaged files
         raise UserError(f"{where}: not {what} ({first_line(error)})") from None
     if isinstance(content, dict) and "format" in content and content.get("kind") != kind:
-        raise UserError(
-            f"{where}: not {what} of format {format}, but a different kind of file ({content.get('kind') or 'unknown'}): {mend}"
-        )
+        other = content.get("kind") or "unknown"
+        raise UserError(f"{where}: not {what} of format {format}, but a different kind of file ({other}): {mend}")
     is_ours = isinstance(content, dict) and content.get("format") == format and content.get("kind") == kind
     if not is_ours or not set(keys) <= set(content):
         raise UserError(f"{where}: not {what} of format {format}: {mend}")
