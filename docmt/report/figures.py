@@ -395,6 +395,6 @@ def _draw_points(
     first, last = min(positions.values()), max(positions.values())
     if 0 < first <= last / LOG_RATIO:  # words begin at 0
         axes.set_xscale("log")
-    words = [f"{place:z,.10g}".replace("-", "−") if isinstance(place, float) else place for place in positions]
+    words = [f"{x:z,.10g}".replace("-", "−") if isinstance(x, float) else str(x) for x in positions]
     axes.set_xticks(list(positions.values()), words)
     axes.minorticks_off()
