@@ -192,6 +192,22 @@ def test_documents_and_sentences_of_conllu(tmp_path, content, expected):
         assert texts(documents) == expected
 
 
+@pytest.mark.parametrize(
+    ("misc", "expected"),
+    [
+        ("SpaceAfter=No", "sogood"),
+        ("Lang=en|SpaceAfter=No", "sogood"),
+        ("CorrectSpaceAfter=No", "so good"),
+        ("SpaceAfter=Not|CorrectSpaceAfter=No", "so good"),
+        ("SpacesAfter=\\n", "so good"),
+    ],
+)
+def test_spaces_between_words_of_conllu(tmp_path, misc, expected):
+    content = "# newdoc\n" + WORD.format(1, "so", misc) + WORD.format(2, "good", "_")
+    documents, _ = parse(tmp_path, {"en": content}, ["en"], reader="conllu", suffix=".conllu")
+    assert texts(documents) == [("unnamed", [expected])]
+
+
 # Tables, catalogs and columns
 
 

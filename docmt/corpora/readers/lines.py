@@ -191,5 +191,6 @@ def _spelled(rows: Sequence[Sequence[str]], *, where: str) -> str:
         if "." in first or int(first) <= last:
             continue
         last = int(end or first)
-        text += cells[1] + ("" if "SpaceAfter=No" in cells[9] else " ")
+        # A whole entry: `CorrectSpaceAfter=No` describes corrected text.
+        text += cells[1] + ("" if "SpaceAfter=No" in cells[9].split("|") else " ")
     return text.rstrip()
