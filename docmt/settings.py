@@ -25,7 +25,9 @@ from docmt.renamed import rename_settings
 class Settings(BaseModel):
     """A configuration section. Unknown keys and wrong types are errors, and values are read-only."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, allow_inf_nan=False, use_attribute_docstrings=True
+    )
 
     later: ClassVar[tuple[str, ...]] = ()
     """Keys added later. They are written only if they differ from the default, so that fingerprints, checkpoints and

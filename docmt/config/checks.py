@@ -18,6 +18,7 @@ from docmt.config.systems import (
 )
 from docmt.errors import UserError
 from docmt.evaluation.metrics import check_target_language
+from docmt.models.attention.patterns import can_start_from
 from docmt.settings import look_up, nearest
 from docmt.text.tokenizer import check_language
 from docmt.training.settings import FROZEN_SENTENCES, TaskName, TrainingSettings
@@ -253,13 +254,24 @@ def _check_init(config: Config, name: str) -> None:
     check_trained(config, system.init_system, where=f"{where}.init")
     _check_runs_of(config, name, system.init_system, where=f"{where}.init")
     mine, theirs = model_settings(config, name), model_settings(config, system.init_system)
-    # Layers and attentions can differ from the initial model, but matrix shapes cannot.
-    for key in ("width", "heads", "feed_forward_width"):
-        if getattr(mine, key) != getattr(theirs, key):
+    shapes, initial_shapes = mine.shapes(), theirs.shapes()
+    # A shape that only one of the models has belongs to a part that the other model lacks.
+    for key in [key for key in shapes if key in initial_shapes]:
+        if shapes[key] != initial_shapes[key]:
             raise UserError(
-                f"{where}.model.{key} is {getattr(mine, key)}, but config.systems.{system.init}.model.{key} is "
-                f"{getattr(theirs, key)}: both must be equal"
+                f"{where}.model.{key} is {shapes[key]}, but config.systems.{system.init}.model.{key} is "
+                f"{initial_shapes[key]}: both must be equal"
             )
+    for slot, attention in mine.attentions.items():
+        n_layers = mine.encoder_layers if slot == "encoder" else mine.decoder_layers
+        for layer in range(n_layers):
+            pattern = attention.pattern(layer, n_layers)
+            initial_pattern = theirs.attentions[slot].pattern(layer, n_layers)
+            if pattern != initial_pattern and not can_start_from(pattern, initial_pattern):
+                raise UserError(
+                    f"{where}.init: {slot}_attention {pattern!r} cannot start from {initial_pattern!r} of "
+                    f"{system.init!r}: start from a system with one attention per layer, or remove init"
+                )
 
 
 def _check_pretrained(config: Config, name: str, init: PretrainedInit) -> None:

@@ -19,7 +19,7 @@ class SegmenterRow(Settings):
     """An EDU segmenter to train."""
 
     treebank: str
-    """Training data: `gum`, `gcdt`, `rst-dt`, or a row of `corpora.controlled` that is not translated."""
+    """Training data: `gum`, `gcdt`, `rst-dt`, or a row of `corpora.controlled` (better not a translated one)."""
     settings: SegmenterSettings = SegmenterSettings()
     """Network and training."""
     seed: int = Field(default=1, ge=0)
@@ -47,8 +47,8 @@ class TreesRow(Settings):
     parser: Name | None = None
     """Row of `discourse.parsers`, or an untrained control: `chain` or `random`. Required with `segmenter`."""
     sentences: Literal["parser", "chain"] = "parser"
-    """Tree over sentences: as parsed (`parser`), or a chain, where every sentence depends on the preceding one. Trees
-    inside sentences are always parsed."""
+    """Tree over sentences: from the parser (`parser`), or a chain, where every sentence depends on the preceding one.
+    Trees inside sentences always come from the parser."""
     gold: bool = False
     """Use gold trees (generated corpora only)."""
     files: dict[str, UserPath] = {}

@@ -3,7 +3,7 @@
 from docmt.config.paper_columns import paper_columns
 from docmt.config.references import is_generative
 from docmt.config.schema import Config
-from docmt.config.systems import Run, check_output, check_scored, check_trained, list_runs
+from docmt.config.systems import Run, check_output, check_scored, check_trained, list_runs, model_settings
 from docmt.errors import UserError
 from docmt.evaluation.metrics import (
     ACCURACIES,
@@ -13,14 +13,14 @@ from docmt.evaluation.metrics import (
     LOG_PROBABILITY,
     METRICS,
     OF_REFERENCES,
-    selectable_metrics,
 )
 from docmt.report.claims.claim import Claim
-from docmt.report.settings import CaseTable, ScoreFigure
+from docmt.report.settings import CaseTable, PaperTable, ScoreFigure, shows
 from docmt.settings import look_up
 
 ALWAYS = [*ACCURACIES, *(name for name, metric in METRICS.items() if metric.always)]
 """Metrics that are always computed."""
+UNALIGNED = "its sentences are not aligned with the source; choose another system"
 
 
 def check_report(config: Config) -> None:
@@ -51,6 +51,9 @@ def check_report(config: Config) -> None:
             check_trained(config, system, where=f"{where}.systems")
         for dataset in figure.datasets or []:
             look_up(config.datasets, dataset, where=f"{where}.datasets", what="dataset")
+        runs = [run for run in list_runs(config) if run.system in figure.systems]
+        if not any(figure.datasets is None or run.dataset in figure.datasets for run in runs):
+            raise UserError(f"{where}.datasets: none of the systems is trained on these datasets; remove the key")
     for name, claim in report.claims.items():
         _check_claim(config, claim, where=f"config.report.claims.{name}")
     _check_columns(config, tests)
@@ -59,26 +62,57 @@ def check_report(config: Config) -> None:
 def _check_columns(config: Config, tests: dict[str, None]) -> None:
     """Raise UserError when a table or figure shows a test or metric that does not exist, or is not computed."""
     report = config.report
-    layouts = {f"tables.{name}": table for name, table in report.tables.items()}
+    layouts: dict[str, PaperTable | ScoreFigure] = {f"tables.{name}": table for name, table in report.tables.items()}
     layouts |= {f"figures.{name}": figure for name, figure in report.figures.items()}
     for metric in report.metrics:
         look_up(METRICS, metric, where="config.report.metrics", what="metric")
     for name, layout in layouts.items():
         for test in layout.tests or []:
             look_up(tests, test, where=f"config.report.{name}.tests", what="dataset or test")
-        where = f"config.report.{name}.metrics"
+        where = f"config.report.{name}"
         for metric in layout.metrics:
-            look_up(METRICS, metric, where=where, what="metric")
-            needed = _measured_with(metric)
-            if needed in selectable_metrics() and needed not in config.evaluation.metrics:
-                raise UserError(
-                    f"{where}: {metric!r} is not computed; add {needed!r} to evaluation.metrics, or remove it here"
-                )
+            look_up(METRICS, metric, where=f"{where}.metrics", what="metric")
+            _check_computed(config, metric, where=f"{where}.metrics")
+        runs = [run for run in list_runs(config) if run.system in layout.systems]
+        if not any(
+            shows(layout, run.dataset, test) and _has_score(config, run, test, metric)
+            for run in runs
+            for test in _tests(config, run.dataset)
+            for metric in layout.metrics
+        ):
+            raise UserError(f"{where}: none of its systems has any of its metrics on any of its tests; change one key")
 
 
-def _measured_with(metric: str) -> str:
-    """Return the name in `evaluation.metrics` that computes a metric."""
-    return CXMI if metric == LOG_PROBABILITY else metric
+def _check_computed(config: Config, metric: str, *, where: str) -> None:
+    """Raise UserError unless the study computes a metric."""
+    needed = CXMI if metric == LOG_PROBABILITY else metric
+    computed = [*config.evaluation.metrics, *ALWAYS, *([COMET] if config.evaluation.comet else [])]
+    if needed not in computed:
+        key = "set evaluation.comet" if needed == COMET else f"add {needed!r} to evaluation.metrics"
+        raise UserError(f"{where}: {metric!r} is not computed; {key}, or remove it here")
+
+
+def _tests(config: Config, dataset: str) -> list[str]:
+    row = config.datasets[dataset]
+    return [*row.test, *row.suite_names()]
+
+
+def _has_score(config: Config, run: Run, test: str, metric: str) -> bool:
+    """True if a run has a computed metric on a test set or suite."""
+    system, row = config.systems[run.system], config.datasets[run.dataset]
+    is_suite = metric in ACCURACIES or test not in row.test
+    if is_suite:
+        if test not in row.suite_names():
+            return False
+        is_right_kind = is_generative(config, row.suite_reference(test)) == (metric == GENERATIVE)
+        if not is_right_kind or metric not in (*ACCURACIES, *OF_REFERENCES):
+            return False
+    if system.has_user_output:
+        outputs = system.log_probabilities if is_suite else system.hypotheses
+        return f"{run.dataset}/{test}" in outputs and metric not in OF_REFERENCES
+    # Sentences of a free target stream have no counterparts in the reference.
+    is_aligned = model_settings(config, run.system).target_stream == "aligned"
+    return is_aligned or METRICS[metric].unit != "sentences"
 
 
 def claim_runs(config: Config, claim: Claim) -> list[Run]:
@@ -118,11 +152,10 @@ def _check_claim(config: Config, claim: Claim, *, where: str) -> None:
             raise UserError(f"{where}.comparisons: {term.system!r} {reason}")
         test = f"{dataset}/{claim.test}"
         check_output(config, term.system, test, is_suite=claim.metric in ACCURACIES, where=f"{where}.comparisons")
-    computed = [*config.evaluation.metrics, *ALWAYS, *([COMET] if config.evaluation.comet else [])]
-    needed = _measured_with(claim.metric)
-    if not claim.is_of_history and needed not in computed:
-        key = "comet" if needed == COMET else "metrics"
-        raise UserError(f"{where}.metric: {claim.metric!r} is not computed; add {needed} to evaluation.{key}")
+        if claim.test is not None and not _has_score(config, Run(dataset, term.system, 0), claim.test, claim.metric):
+            raise UserError(f"{where}.comparisons: {term.system!r} has no {claim.metric}: {UNALIGNED}")
+    if not claim.is_of_history:
+        _check_computed(config, claim.metric, where=f"{where}.metric")
 
 
 def _check_cases(config: Config, cases: CaseTable, *, where: str) -> None:
@@ -133,11 +166,15 @@ def _check_cases(config: Config, cases: CaseTable, *, where: str) -> None:
         if not any((run.dataset, run.system) == (dataset, system) for run in list_runs(config)):
             raise UserError(f"{where}.{key}: {system!r} has no run on dataset {dataset!r}")
         check_output(config, system, cases.test, is_suite=False, where=f"{where}.{key}")
+        if not _has_score(config, Run(dataset, system, 0), cases.test.split("/")[1], "chrF"):
+            raise UserError(f"{where}.{key}: {system!r} has no translations by sentence: {UNALIGNED}")
 
 
 def _check_places(config: Config, figure: ScoreFigure, *, where: str) -> None:
-    for system in [*figure.systems, *figure.x_values]:
+    for system in figure.systems:
         check_scored(config, system, where=f"{where}.series")
+    for system in figure.x_values:
+        look_up(dict.fromkeys(figure.systems), system, where=f"{where}.x_values", what="system in `series`")
     for system in figure.systems:
         if system not in figure.x_values and figure.x not in paper_columns(config, system):
             fact = f"the configuration contains no {figure.x!r} for it" if figure.x else "`x` is null"

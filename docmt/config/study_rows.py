@@ -40,7 +40,7 @@ class DatasetSettings(Settings):
     tgt_lang: Language
     """Target language code."""
     train: list[SplitReference] = Field(min_length=1)
-    """Training splits. Truecaser, BPE and vocabulary are learned from them."""
+    """Training splits. Truecaser, BPE and vocabulary are learned from them, `sentences` and `monolingual`."""
     dev: list[SplitReference] = Field(min_length=1)
     """Validation splits, for early stopping and model selection."""
     test: dict[Name, Annotated[list[SplitReference], Field(min_length=1)]] = Field(min_length=1)

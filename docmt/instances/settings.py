@@ -20,7 +20,7 @@ class InstancesSettings(Settings):
     """Minimum length of training documents in tokens. Shorter documents are left out and counted. Default: keep all."""
     subset: int | None = Field(default=None, ge=1)
     """Number of random training instances to use. Default: all."""
-    subset_seed: int = 1
+    subset_seed: int = Field(default=1, ge=0)
     """Random seed of the subset."""
     shuffled: bool = False
     """Distribute training sentence pairs randomly over documents (not with `trees`). A control for document models: the

@@ -1,6 +1,6 @@
 """Model settings: sizes and attention patterns."""
 
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, WithJsonSchema, model_validator
 
@@ -158,7 +158,7 @@ class ModelSettings(Settings):
     context: ContextSettings | None = None
     """Context module. Default: none."""
     window_sentences: int = Field(default=2, ge=0)
-    """Number of preceding sentences in the attention pattern `window`."""
+    """Number of preceding sentences in the attention patterns `window` and `segments`."""
     positions: Positions = "instance"
     """Positions: counted through the `instance`, or restarted in each `sentence`."""
     target_stream: Literal["aligned", "free"] = "aligned"
@@ -219,6 +219,18 @@ class ModelSettings(Settings):
     def patterns(self) -> set[str]:
         """Return the patterns that occur in any attention."""
         return set().union(*(attention.patterns() for attention in self.attentions.values()))
+
+    def shapes(self) -> dict[str, Any]:
+        """Return the settings that must equal the settings of an initial model, if both models have them."""
+        keys = ("width", "heads", "feed_forward_width", "encoder_layers", "decoder_layers")
+        forms = ("embedding_norm", "final_norm", "learned_positions", "output_bias")
+        values = {key: getattr(self, key) for key in keys}
+        values |= {f"form.{key}": getattr(self.form, key) for key in forms}
+        if self.form.learned_sentences is not None:
+            values["form.learned_sentences"] = self.form.learned_sentences
+        if self.drafts:
+            values["context.sentences"] = self.n_before
+        return values
 
     def check_zero_init(self) -> None:
         """Raise UserError if a model cannot start equal to its sentence model (`init_new_parameters: zero`)."""

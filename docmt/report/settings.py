@@ -7,7 +7,8 @@ from pydantic import AfterValidator, Field, model_validator
 from docmt.evaluation.metrics import ACCURACIES, METRICS
 from docmt.report.claims.claim import Claim
 from docmt.report.publications import load_published
-from docmt.settings import Settings, check_name, nearest
+from docmt.settings import Settings, check_name, nearest, one_of
+from docmt.training.settings import history_columns
 
 
 def _published(attribute: str, what: str) -> AfterValidator:
@@ -43,6 +44,8 @@ def _figure_name(name: str) -> str:
         raise ValueError(f"a name must not start like the report's other figures ({', '.join(OWN_PICTURES)})")
     return check_name(name)
 
+
+HistoryColumn = Annotated[str, one_of(history_columns, "must name a column of the training history")]
 
 # A system property from the config, also used as column heading or axis label
 PaperColumn = Literal[
@@ -92,7 +95,7 @@ class PaperTable(Settings):
 
 
 class CaseTable(Settings):
-    """Sentences with the largest chrF difference between two systems."""
+    """Sentences where one system is better than another by the largest chrF difference."""
 
     title: str
     """Heading."""
@@ -150,7 +153,7 @@ class CurveFigure(Settings):
     """Trained systems, one color each."""
     datasets: list[str] | None = None
     """Datasets, with separate panels. Default: all."""
-    panels: dict[str, Annotated[list[str], Field(min_length=1)]] = Field(min_length=1)
+    panels: dict[str, Annotated[list[HistoryColumn], Field(min_length=1)]] = Field(min_length=1)
     """`history.csv` columns by panel heading, for example `train_loss`, `dev_loss` or
     `entropy_cross` (docs/training.md)."""
     y_label: str = ""

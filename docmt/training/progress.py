@@ -13,18 +13,12 @@ from typing import Any
 
 from docmt.errors import UserError
 from docmt.files import atomic_writer, write_json
-from docmt.training.settings import TrainingSettings
+from docmt.training.settings import HISTORY_COLUMNS, TASK_COLUMNS, TrainingSettings
 
 log = logging.getLogger(__name__)
 
-HISTORY_COLUMNS = (
-    *("step", "epoch", "tokens", "seconds", "tokens_per_second", "learning_rate", "gradient_norm", "train_loss"),
-    *("dev_loss", "dev_nll", "entropy_cross", "entropy_encoder", "entropy_decoder"),
-)
 VALIDATED = ("best_loss", "best_step", "validations_without_gain", "validated_step")
 """Fields in the state that a validation replaces."""
-TASK_COLUMNS = ("passes", "train_loss", "dev_loss")
-"""Columns per task if there are several, followed by the task name, for example `train_loss_restoration`."""
 
 
 @dataclass

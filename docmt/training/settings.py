@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self, get_args
 
 from cyclopts import Parameter
 from pydantic import Field, model_validator
 
 from docmt.commands import option, written
 from docmt.instances.settings import RestorationSettings
+from docmt.models.attention.patterns import PATTERNS
 from docmt.models.settings import ModelSettings
 from docmt.settings import Settings
 
@@ -19,6 +20,13 @@ restore noised monolingual documents."""
 # What is wrong with a recipe that freezes the sentence model of a model with a context module.
 FROZEN_SENTENCES = "training.freeze 'pretrained': the tasks 'sentences' and 'pairs' read no context, so they have "
 FROZEN_SENTENCES += "nothing to train: remove them"
+
+HISTORY_COLUMNS = (
+    *("step", "epoch", "tokens", "seconds", "tokens_per_second", "learning_rate", "gradient_norm", "train_loss"),
+    *("dev_loss", "dev_nll", "entropy_cross", "entropy_encoder", "entropy_decoder"),
+)
+TASK_COLUMNS = ("passes", "train_loss", "dev_loss")
+"""Columns per task if there are several, followed by the task name, for example `train_loss_restoration`."""
 
 LoggerName = Literal["csv", "tensorboard", "wandb", "mlflow"]
 """A logger of Lightning."""
@@ -62,7 +70,7 @@ class TrainingSettings(Settings):
     word_dropout: float = Field(default=0.3, ge=0, lt=1)
     """Probability of replacing an input word by `<mask>`, on the source and target side."""
     word_dropout_epochs: int | None = Field(default=None, ge=1)
-    """Number of epochs with word dropout (30 or 40 in the paper's code). Default: all."""
+    """Number of epochs with word dropout (29 or 39 in the paper's code). Default: all."""
     drop_rst: float = Field(default=0.0, ge=0, le=1)
     """Probability that an update trains an instance without its tree. With 1, trees are never used, not even in
     validation."""
@@ -110,6 +118,16 @@ class Recipe(TrainingSettings):
     loggers: list[LoggerName] = []
     """Lightning loggers in addition to `history.csv`, written to `loggers/` of the run. `wandb` and `mlflow` only write
     files and contact no server. Changing loggers reruns nothing."""
+
+
+def history_columns() -> list[str]:
+    """Return all columns that a training history can have (docs/training.md)."""
+    tasks = [f"{column}_{task}" for column in TASK_COLUMNS for task in get_args(TaskName)]
+    kinds = [
+        f"{measure}_{kind}" for measure in ("entropy", "below_uniform") for kind in ("cross", "encoder", "decoder")
+    ]
+    by_pattern = [f"{kind}_{pattern}" for kind in kinds for pattern in PATTERNS]
+    return list(dict.fromkeys([*HISTORY_COLUMNS, "dev_nll_marks", *tasks, *kinds, *by_pattern]))
 
 
 class RunSettings(Settings):

@@ -389,6 +389,14 @@ def part_names(name: str) -> tuple[str, ...]:
     return pattern.parts if isinstance(pattern, Fusion) else (name,)
 
 
+def can_start_from(name: str, initial_name: str) -> bool:
+    """True if an attention can copy the weights of an attention with another pattern or fusion.
+
+    The parts of `long_short` share the heads, which can only come from an attention with one pattern.
+    """
+    return initial_name != "long_short" and (name != "long_short" or len(part_names(initial_name)) == 1)
+
+
 def pattern_slots(name: str) -> list[str]:
     """Return the attentions that can have a pattern or fusion."""
     return [slot for slot in SLOTS if all(slot in find_pattern(part).slots for part in part_names(name))]

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from docmt.evaluation.metrics import ACCURACIES, ACCURACY, METRICS
 from docmt.settings import NAME, Settings, nearest
+from docmt.training.settings import history_columns
 
 HINT = "valid: 'a > b', 'a >= b >= c', '|a - b| <= 1', 'a > 50' or 'a@large - a@small > b@large - b@small'"
 TERM = re.compile(rf"({NAME})(?:@({NAME}))?")
@@ -98,7 +99,7 @@ ENTROPY, BELOW_UNIFORM = "entropy_", "below_uniform_"  # prefixes of training hi
 
 
 def _is_of_history(name: str) -> bool:
-    return name in LOSSES or name.startswith(BELOW_UNIFORM)
+    return name in LOSSES or (name.startswith(BELOW_UNIFORM) and name in history_columns())
 
 
 def _metric(name: str) -> str:
@@ -134,7 +135,7 @@ class Claim(Settings):
     """Distances of the contrastive items to include. Default: all."""
     kind: str | None = None
     """Kind of the contrastive items to include. Default: all."""
-    step: int | Literal["best", "last"] = "best"
+    step: Annotated[int, Field(ge=1)] | Literal["best", "last"] = "best"
     """Training history row: an update, `best` (lowest validation loss) or `last`."""
     first_step_below: float | None = None
     """Compare training time: the first update at which the column is at most this value. Default: compare the
