@@ -348,7 +348,7 @@ TRAININGS = [training("a", seed) for seed in (1, 2, 3)]
         ("below_uniform_cross", 100, 6.0),
         ("below_uniform_cross", 200, None),
         ("below_uniform_cross", 75, None),
-        ("below_uniform_other", "best", None),
+        ("below_uniform_cross_window", "best", None),
     ],
 )
 def test_columns_of_the_history_are_read_at_an_update_the_best_loss_or_the_end(metric, step, value):
