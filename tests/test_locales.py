@@ -15,19 +15,14 @@ ROOT = Path(__file__).parents[1]
 LOCALES = ("tr_TR.UTF-8", "de_DE.ISO-8859-1")
 CHOSEN = [
     "tests/cli/test_init_command.py::test_a_new_folder_has_the_whole_workflow",
-    "tests/cli/test_main.py::test_an_error_is_one_line_and_code_2",
     "tests/cli/test_new_study.py::test_a_study_on_plain_files",
-    "tests/cli/test_new_study.py::test_names_that_yaml_would_misread_stay",
     "tests/corpora/test_cleaning_rules.py::test_rules_reject_one_property_at_a_time",
     "tests/evaluation/test_bleu_scores.py::test_fixed_numbers",
     "tests/evaluation/test_bleu_scores.py::test_lowercase_ignores_case",
-    "tests/evaluation/test_evaluate_commands.py::test_compare_finds_documents_at_blank_lines",
     "tests/evaluation/test_meteor_scores.py::test_case_is_that_of_the_target_language[en]",
-    "tests/evaluation/test_meteor_scores.py::test_equals_the_formula_where_only_exact_matches_count",
     "tests/report/test_gathering.py::test_reads_back_what_was_written",
     "tests/report/test_gathering.py::test_rows_of_all_files_with_provenance",
-    "tests/report/test_latex.py::test_columns_with_one_value_are_in_the_title_and_systems_have_their_short_names",
-    "tests/report/test_report_page.py::test_tables_and_figures_are_files",
+    "tests/report/test_gathering.py::test_values_that_the_long_table_cannot_have_are_refused",
     "tests/text/test_tokenizer.py::test_tokens_without_marks_are_those_of_moses",
     "tests/text/test_truecaser.py::test_truecasing_is_undone_by_restore_case",
 ]
@@ -68,13 +63,12 @@ def test_whole_packages_pass_in_other_locales(locale):
     run_tests(locale, PACKAGES, "-m", "not slow and not gpu and not slurm", "--timeout=1200")
 
 
-@pytest.mark.parametrize("encoding", ["latin-1", ""])
-def test_commands_print_utf8_in_latin1(tmp_path, encoding):
+def test_commands_print_utf8_in_latin1(tmp_path):
     """The name of the configuration is in UTF-8 on disk, and has letters that Latin-1 does not have."""
     name = "日本 → ü.yaml"
     text = (ROOT / "config/examples/smoke.yaml").read_text(encoding="utf-8")
     (tmp_path / name).write_text(text, encoding="utf-8")
-    variables = environment(LOCALES[1], **({"PYTHONIOENCODING": encoding} if encoding else {}))
+    variables = environment(LOCALES[1], PYTHONIOENCODING="latin-1")
     command = [sys.executable, "-m", "docmt", "config", "check", name]
     done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
