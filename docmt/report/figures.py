@@ -395,6 +395,6 @@ def _draw_points(
     first, last = min(positions.values()), max(positions.values())
     if 0 < first <= last / LOG_RATIO:  # words begin at 0
         axes.set_xscale("log")
-    words = [f"{place:z,.10g}".replace("-", "−") if isinstance(place, float) else place for place in positions]
+    words = [f"{place:z,.10g}".replace("-", "−") if isinstance(place, float) else str(place) for place in positions]
     axes.set_xticks(list(positions.values()), words)
     axes.minorticks_off()

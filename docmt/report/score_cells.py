@@ -120,10 +120,11 @@ def add_marks(cells: pd.DataFrame, layout: Layout, differences: Differences, bas
     marks = []
     for i, cell in zip(cells.index, records(cells), strict=True):
         test = differences.get((baseline, cell["system"], cell["key"])) if cell["key"] else None
-        is_marked = test and i not in mixed and not is_missing(cell["mean"])
-        is_marked = is_marked and not test.is_zero(layout.metrics[cell[layout.column]].digits)
+        mark = ""
+        if test and i not in mixed and not is_missing(cell["mean"]):
+            mark = "" if test.is_zero(layout.metrics[cell[layout.column]].digits) else test.mark
         tested.append(test)
-        marks.append(tuple(filter(None, [test.mark if test and is_marked else "", "†" if i in incomparable else ""])))
+        marks.append(tuple(filter(None, [mark, "†" if i in incomparable else ""])))
     reasons = pd.Series([incomparable.get(i) for i in cells.index], dtype="object")
     is_mixed = [i in mixed for i in cells.index]
     return cells.assign(tested=pd.Series(tested, dtype="object"), marks=marks, incomparable=reasons, is_mixed=is_mixed)
