@@ -332,6 +332,16 @@ def study(tmp_path_factory):
     for name, texts in (("t.en", lines), ("t.de", [f"Satz {number} von zehn" for number in range(10)])):
         (folder / name).write_text("".join(f"{line}\n" for line in texts), encoding="utf-8")
     (folder / "t.documents.tsv").write_text("document\tn_sentences\na\t6\nb\t4\n")
+    test = {"dataset": "controlled", "test": "controlled", "metric": "s-BLEU", "phenomenon": None, "difference": 1.0}
+    test |= {
+        "system": "g_transformer_finetuned",
+        "sign_p": 0.5,
+        "randomization_p": 0.001,
+        "n": 99,
+        "method": "bootstrap",
+    }
+    tests = [test | {"baseline": name, "p": p} for name, p in (("sentence_transformer", 0.001), ("rst_mix", 0.02))]
+    (folder / "differences.json").write_text(json.dumps({"differences": tests}))
     for shift, system in enumerate(load_config(BASE).systems):
         first = {"instance": 0, "document": "a", "first_sentence": 0, "n_sentences": 6, "aligned": True}
         second = {"instance": 1, "document": "b", "first_sentence": 6, "n_sentences": 4, "aligned": True}
@@ -365,7 +375,8 @@ def shown_report(config, folder):
     report = config.report
     runs = {"controlled": {name: [1, 2, 3] for name, row in config.systems.items() if row.datasets == ["controlled"]}}
     runs["own"] = {"rst_own": [1]}
-    manifest = Manifest.load({"runs": runs, "run_folder": str(folder / "{dataset}/{system}")}, where="manifest")
+    files = {"run_folder": str(folder / "{dataset}/{system}"), "differences": [str(folder / "differences.json")]}
+    manifest = Manifest.load({"runs": runs, **files}, where="manifest")
     columns = {name: paper_columns(config, name) for name in config.systems}
     scores, histories = study_scores(config), read_histories(manifest)
     page = build_report(scores, report, paper_columns=columns, manifest=manifest)

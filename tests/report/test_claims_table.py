@@ -59,7 +59,7 @@ def test_a_row_names_its_control_and_what_ten_seeds_can_show():
     ]  # fmt: skip
     assert found.rows[1][3:] == [
         "s-BLEU, t: System A 2.67 ± 2.31 (3); b 0.00 ± 0.00 (3); control learned: not run",
-        "a > b, margin 0.5: 2.67 [-1.23, 6.56], 10 seeds show 1.97",
+        "a > b, margin 0.5: 2.67 [−1.23, 6.56], 10 seeds show 1.97",
         "not run",
     ]
 
