@@ -9,12 +9,10 @@ from typing import Any, Literal, get_args, get_origin
 
 import pandas as pd
 import pytest
-from docmt.report.manifest import Manifest
 from pydantic import BaseModel
-from smoke_study import smoke_values
+from smoke_study import StudyView, smoke_values
 
 from docmt.commands import as_argument
-from docmt.config.artifacts.report import StudyArtifacts
 from docmt.config.loading import load_config, merge
 from docmt.config.paper_columns import paper_columns
 from docmt.config.schema import Config
@@ -25,7 +23,9 @@ from docmt.report.case_studies import choose_cases
 from docmt.report.claims.judging import claims_table
 from docmt.report.input_files import read_histories
 from docmt.report.page import build_report
+from docmt.report.report_files import ReportFiles
 from docmt.report.score_files import COLUMNS, TYPES
+from docmt.report.study_facts import StudyFacts
 from docmt.report.study_tables import case_table
 from docmt.report.tables import to_csv, to_latex, to_text
 from docmt.settings import sections
@@ -297,8 +297,8 @@ def changed_values(key, value, annotation):
 def shown_plan(config):
     """Files, inputs and parameters of all rules."""
     return sorted(
-        repr((made.files, made.input_files(), {name: as_argument(value) for name, value in made.params.items()}))
-        for made in StudyArtifacts(config).artifacts
+        repr((artifact.files, artifact.input_files(), as_argument(artifact.params), as_argument(artifact.options)))
+        for artifact in StudyView(config).artifacts
     )
 
 
@@ -348,8 +348,8 @@ def study(tmp_path_factory):
         words = [f"Satz {number + (number * shift) % 5} von {shift}" for number in range(10)]
         parts = (first | {"sentences": words[:6]}, second | {"sentences": words[6:]})
         (folder / f"{system}.jsonl").write_text("".join(f"{json.dumps(part)}\n" for part in parts), encoding="utf-8")
-        for dataset in ("controlled", "own"):
-            run = folder / f"{dataset}/{system}"
+        for dataset, seed in (("controlled", 1), ("controlled", 2), ("controlled", 3), ("own", 1)):
+            run = folder / f"{dataset}/runs/{system}/seed{seed}"
             run.mkdir(parents=True)
             values = "".join(
                 f"{step},{4 - step / 10 - shift / 9},{step / 7},{step / 5 + shift}\n" for step in (2, 4, 6)
@@ -373,14 +373,14 @@ def write_contents(figure, file, *, format, **_):
 def shown_report(config, folder):
     """The report on the made-up scores, as text and pictures."""
     report = config.report
-    runs = {"controlled": {name: [1, 2, 3] for name, row in config.systems.items() if row.datasets == ["controlled"]}}
-    runs["own"] = {"rst_own": [1]}
-    files = {"run_folder": str(folder / "{dataset}/{system}"), "differences": [str(folder / "differences.json")]}
-    manifest = Manifest.load({"runs": runs, **files}, where="manifest")
-    columns = {name: paper_columns(config, name) for name in config.systems}
-    scores, histories = study_scores(config), read_histories(manifest)
-    page = build_report(scores, report, paper_columns=columns, manifest=manifest)
-    tables = [*page.tables, claims_table(scores, histories, report)]
+    systems = [name for name, row in config.systems.items() if row.datasets == ["controlled"]]
+    runs = [f"controlled/runs/{name}/seed{seed}" for name in systems for seed in (1, 2, 3)] + ["own/runs/rst_own/seed1"]
+    histories = [folder / run / "history.csv" for run in runs]
+    files = ReportFiles(histories=histories, differences=[folder / "differences.json"])
+    facts = StudyFacts(paper_columns={name: paper_columns(config, name) for name in config.systems})
+    scores = study_scores(config)
+    page = build_report(scores, report, files=files, study=facts)
+    tables = [*page.tables, claims_table(scores, read_histories(histories), report)]
     for name, layout in report.cases.items():
         systems = {key: folder / f"{getattr(layout, key)}.jsonl" for key in ("system", "baseline")}
         values = choose_cases(layout, report, prefix=folder / "t", src_lang="en", tgt_lang="de", **systems)
@@ -401,7 +401,7 @@ def without_effect(key, value, annotation, folder, base):
     refusal = "no other value"
     for values in changed_values(key, value, annotation):
         try:
-            config = load_config(values, announce=False)
+            config = load_config(values)
         except UserError as error:
             refusal = str(error)
             continue
