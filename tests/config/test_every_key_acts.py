@@ -120,7 +120,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "training.scratch.freeze": {"systems.g_transformer_finetuned.training": {"freeze": "pretrained"}},
     "systems.context.model.positions": {"systems.rst_mix.model.positions": "sentence"},
     "systems.context.model.target_stream": {"systems.document_transformer.model.target_stream": "aligned"},
-    "systems.context.model.encoder_attention.lower": {"systems.rst_mix.model.encoder_attention": {"lower": "group"}},
+    "systems.context.model.encoder_attention.lower": {"systems.rst_mix.model.encoder_attention": {"lower": "global"}},
     "systems.context.model.encoder_attention.upper": {"systems.rst_mix.model.encoder_attention": {"upper": "group"}},
     "systems.context.model.context.kind": {"systems.context.architecture": "han"},
     "systems.context.model.context.sentences": HAN | {"systems.context.model.context": {"sentences": 5}},
@@ -130,6 +130,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "datasets.controlled.dev": {"datasets.own.dev": ["nested/test"]},
     "datasets.controlled.test": {
         "datasets.controlled.test": {"other": ["controlled/test"]},
+        "datasets.controlled.references": {},
         "report.cases": {},
         "report.claims": {},
         "systems.theirs": None,
