@@ -346,7 +346,8 @@ def study(tmp_path_factory):
     for shift, system in enumerate(load_config(BASE).systems):
         first = {"instance": 0, "document": "a", "first_sentence": 0, "n_sentences": 6, "aligned": True}
         second = {"instance": 1, "document": "b", "first_sentence": 6, "n_sentences": 4, "aligned": True}
-        words = [f"Satz {number + (number * shift) % 5} von {shift}" for number in range(10)]
+        end = "zehn" if system == "g_transformer_finetuned" else shift
+        words = [f"Satz {number} von {end}" for number in range(10)]
         parts = (first | {"sentences": words[:6]}, second | {"sentences": words[6:]})
         (folder / f"{system}.jsonl").write_text("".join(f"{json.dumps(part)}\n" for part in parts), encoding="utf-8")
         for dataset in ("controlled", "own"):
