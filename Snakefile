@@ -70,6 +70,7 @@ except UserError as error:
 #   plan.param("model", "name")           one value
 #   plan.params("codes", "src_lang")      `--src-lang VALUE`, quoted for the shell, or nothing if the value is null
 #   plan.options("model", "loggers")      the same for options that do not change the result and are not recorded
+#   plan.files("instances", "discourse")  `--discourse FILES`, for inputs that can be your own files
 #   plan.fingerprint("model")             hash of all parameters and everything upstream; a job runs again if it changes
 # `settings` come from these sections of the config. Keys in the row of a system or dataset take precedence.
 #   corpora       the row in `corpora.mtdata`, `corpora.controlled` or `corpora.filters`
@@ -83,7 +84,7 @@ except UserError as error:
 #   report        `report`; for claims and case studies only `labels` and their rows
 # Other methods return values for paths, or patterns for wildcards (`…_pattern`).
 #
-# A command reads the files that its line names as `{input.…}`, and nothing else. If there is no such file, the option is
+# A command reads the files that its line names as `{input.…}`, and nothing else. Without such a file, the option is
 # empty. Some parameters contain prefixes, folders or NAME=FILE of inputs (docs/workflow.md#files-of-a-job).
 #
 # Rules with `localrule: True` run where Snakemake runs. They download, or take seconds. Other rules state memory and

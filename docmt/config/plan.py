@@ -102,6 +102,15 @@ class Plan:
         read = self._of(artifact, lambda declared: _as_options(declared.options, names))
         return lambda wildcards, input: read(wildcards)
 
+    def files(self, artifact: str, name: str) -> Callable[..., str]:
+        """Return a function for input files as an option, quoted for the shell. Without files, there is no option.
+
+        For files that can be user-supplied, with any name. Snakemake cannot quote several files. Like `options`, the
+        function is not recorded.
+        """
+        read = self._of(artifact, lambda declared: shlex.join(option_words(name, declared.input_files(name))))
+        return lambda wildcards, input: read(wildcards)
+
     def model_option(self, artifact: str, name: str) -> Callable[[Any], str]:
         """Return a function for the option `--NAME-fingerprint`, with which a command refuses a model of another plan.
 

@@ -25,7 +25,9 @@ def test_a_study_measures_how_much_its_systems_use_context(tmp_path):
     (suite,) = [line for line in commands if f"{folder}/scores/cxmi_suite_pronoun.json" in line]
     assert "--suite results/corpora/controlled/en-de/suites/pronoun.jsonl --discourse results/" in suite
     (test,) = [line for line in commands if f"{folder}/scores/cxmi_test_controlled.json" in line]
-    assert "--prefix results/controlled/corpora/en-de/test_controlled --src-lang en --tgt-lang de --discourse" in test
+    folder = "results/controlled/corpora/en-de/test_controlled"
+    assert f"--texts {folder}.en {folder}.de {folder}.documents.tsv --suite  --src-lang en --tgt-lang de" in test
+    assert "--discourse results/" in test
     alone = [line for line in commands if "/sentence_transformer/" in line]
     assert not any("--discourse" in line for line in alone)
     (gather,) = re.findall(r"docmt report collect .*--out results/report/scores\.csv", done.stdout + done.stderr)

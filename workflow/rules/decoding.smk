@@ -63,13 +63,14 @@ rule score_candidates:
         cpus_per_gpu=cores_per_gpu,
     params:
         fingerprint=plan.fingerprint("probabilities"),
+        discourse=plan.files("probabilities", "discourse"),
         model=plan.model_option("probabilities", "model"),  # refuses a model of another plan
         # Only `decoding.context`, or all of `decoding` with `evaluation.contrast.context: own`.
         settings=plan.settings("probabilities"),
         scoring=plan.params("probabilities", "score", "target_context"),  # from `evaluation.contrast`
     shell:
         "docmt decode score-candidates --settings {params.settings:q} --model {input.model} {params.model}"
-        " --suite {input.suite} --discourse {input.discourse} {params.scoring} --out {output} --threads {threads} 2> {log}"
+        " --suite {input.suite} {params.discourse} {params.scoring} --out {output} --threads {threads} 2> {log}"
 
 
 rule translate_suite:
@@ -95,11 +96,12 @@ rule translate_suite:
         cpus_per_gpu=cores_per_gpu,
     params:
         fingerprint=plan.fingerprint("generated_documents"),
+        discourse=plan.files("generated_documents", "discourse"),
         model=plan.model_option("generated_documents", "model"),  # refuses a model of another plan
         settings=plan.settings("generated_documents"),
     shell:
         "docmt decode translate-suite --settings {params.settings:q} --model {input.model} {params.model}"
-        " --suite {input.suite} --discourse {input.discourse} --out {output} --threads {threads} 2> {log}"
+        " --suite {input.suite} {params.discourse} --out {output} --threads {threads} 2> {log}"
 
 
 rule evaluate_cxmi:
@@ -126,13 +128,14 @@ rule evaluate_cxmi:
         cpus_per_gpu=cores_per_gpu,
     params:
         fingerprint=plan.fingerprint("cxmi"),
+        discourse=plan.files("cxmi", "discourse"),
         model=plan.model_option("cxmi", "model"),  # refuses a model of another plan
         settings=plan.settings("cxmi"),  # only `decoding.context`
         languages=plan.params("cxmi", "src_lang", "tgt_lang"),  # of a split
         test=plan.param("cxmi", "test"),
     shell:
         "docmt evaluate cxmi --settings {params.settings:q} --model {input.model} {params.model}"
-        " --texts {input.texts} --suite {input.suite} {params.languages} --discourse {input.discourse}"
+        " --texts {input.texts} --suite {input.suite} {params.languages} {params.discourse}"
         " --dataset {wildcards.dataset} --system {wildcards.system} --seed {wildcards.seed} --test {params.test}"
         " --out {output} --threads {threads} --fingerprint {params.fingerprint} 2> {log}"
 

@@ -26,7 +26,8 @@ rule evaluate_run:
         references=plan.options("scores", "references"),  # TEST=FILE
     shell:
         "docmt evaluate run --settings {params.settings:q} --outputs {input.outputs} --texts {input.texts}"
-        " --suites {input.suites} {params.references} {params.languages} --training {input.training} --dataset {wildcards.dataset} --system {wildcards.system} --seed {wildcards.seed}"
+        " --suites {input.suites} {params.references} {params.languages} --training {input.training}"
+        " --dataset {wildcards.dataset} --system {wildcards.system} --seed {wildcards.seed}"
         " --out {output} --fingerprint {params.fingerprint} 2> {log}"
 
 

@@ -104,7 +104,8 @@ rule report_figure:
         score_fingerprints=plan.score_fingerprints("figure"),
     shell:
         "docmt report figure --settings {params.settings:q} --study {params.study:q} --name {wildcards.figure}"
-        " --scores {input.scores} --histories {input.histories} {params.score_fingerprints} --out results/figures/{wildcards.figure}"
+        " --scores {input.scores} --histories {input.histories} {params.score_fingerprints}"
+        " --out results/figures/{wildcards.figure}"
         " 2> {log}"
 
 
@@ -132,7 +133,8 @@ rule report_claims:
         score_fingerprints=plan.score_fingerprints("judged_claims"),
     shell:
         "docmt report claims --settings {params.settings:q} {params.name} --scores {input.scores}"
-        " --histories {input.histories} {params.score_fingerprints} --out results/{wildcards.claims} > /dev/null 2> {log}"
+        " --histories {input.histories} {params.score_fingerprints} --out results/{wildcards.claims}"
+        " > /dev/null 2> {log}"
 
 
 rule report_render:

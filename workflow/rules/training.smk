@@ -55,6 +55,7 @@ rule train:
         fingerprint=plan.fingerprint("model"),
         settings=plan.settings("model"),
         monolingual_lang=plan.params("model", "monolingual_lang"),
+        init=plan.files("model", "init"),
         init_fingerprint=plan.model_option("model", "init"),  # refuses a model of another plan
         loggers=plan.options("model", "loggers"),  # from the recipe
         folder=subpath(output.model, parent=True),
@@ -62,7 +63,7 @@ rule train:
         # `exec`, so that a signal reaches the training itself, and Snakemake waits until it has saved.
         "exec docmt train --settings {params.settings:q} --train {input.train} --dev {input.dev}"
         " --pairs {input.pairs} --monolingual {input.monolingual} {params.monolingual_lang}"
-        " --vocabulary {input.vocabulary} --pipeline {input.pipeline} --init {input.init} {params.init_fingerprint}"
+        " --vocabulary {input.vocabulary} --pipeline {input.pipeline} {params.init} {params.init_fingerprint}"
         " --checkpoints {params.folder}/checkpoints --history {output.history} --out {output.model}"
         " --seed {wildcards.seed} --threads {threads} --devices {resources.devices} --nodes {resources.nodes}"
         " --micro-batch-tokens {resources.micro_batch_tokens} {params.loggers} --fingerprint {params.fingerprint}"
