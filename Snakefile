@@ -70,7 +70,7 @@ except UserError as error:
 #   plan.param("model", "name")           one value
 #   plan.params("codes", "src_lang")      `--src-lang VALUE`, quoted for the shell, or nothing if the value is null
 #   plan.options("model", "loggers")      the same for options that do not change the result and are not recorded
-#   plan.files("instances", "discourse")  `--discourse FILES`, for inputs that can be your own files
+#   plan.file_option("instances", "discourse")  `--discourse FILES`, quoted, for inputs that can be your own files
 #   plan.fingerprint("model")             hash of all parameters and everything upstream; a job runs again if it changes
 # `settings` come from these sections of the config. Keys in the row of a system or dataset take precedence.
 #   corpora       the row in `corpora.mtdata`, `corpora.controlled` or `corpora.filters`

@@ -102,7 +102,7 @@ class Plan:
         read = self._of(artifact, lambda declared: _as_options(declared.options, names))
         return lambda wildcards, input: read(wildcards)
 
-    def files(self, artifact: str, name: str) -> Callable[..., str]:
+    def file_option(self, artifact: str, name: str) -> Callable[..., str]:
         """Return a function for input files as an option, quoted for the shell. Without files, there is no option.
 
         For files that can be user-supplied, with any name. Snakemake cannot quote several files. Like `options`, the

@@ -51,10 +51,10 @@ def test_the_snakefile_includes_every_stage_in_order_and_names_a_target_for_each
 
 def test_what_rules_ask_for_is_declared():
     """All names in calls of the plan: shipped configs, and one with given output."""
-    kinds = {"input": "inputs", "param": "params", "params": "params", "options": "options", "files": "inputs"}
+    kinds = {"input": "inputs", "param": "params", "params": "params", "options": "options", "file_option": "inputs"}
     asked = set()
     for file in (ROOT / "workflow/rules").glob("*.smk"):
-        calls = re.findall(r"plan\.(input|params?|options|files)\((.*?)\)", file.read_text("utf-8"), re.DOTALL)
+        calls = re.findall(r"plan\.(input|params?|options|file_option)\((.*?)\)", file.read_text("utf-8"), re.DOTALL)
         for kind, names in calls:
             artifact, *others = re.findall(r'"(\w+)"', names)
             asked |= {(artifact, kinds[kind], name) for name in others}

@@ -92,8 +92,3 @@ def test_recipes_that_freeze_too_little_or_too_much_are_refused(sentence_model, 
     recipe = FROZEN | {"tasks": ["documents", "sentences"]}
     with pytest.raises(UserError, match="the tasks 'sentences' and 'pairs' read no context"):
         run_training(study_files, tmp_path, architecture="doct", init=sentence_model, training=recipe)
-
-
-def test_recipes_without_the_key_are_written_as_they_were():
-    assert "freeze" not in TrainingSettings().model_dump()
-    assert TrainingSettings(freeze="pretrained").model_dump()["freeze"] == "pretrained"

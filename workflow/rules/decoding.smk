@@ -63,7 +63,7 @@ rule score_candidates:
         cpus_per_gpu=cores_per_gpu,
     params:
         fingerprint=plan.fingerprint("probabilities"),
-        discourse=plan.files("probabilities", "discourse"),
+        discourse=plan.file_option("probabilities", "discourse"),
         model=plan.model_option("probabilities", "model"),  # refuses a model of another plan
         # Only `decoding.context`, or all of `decoding` with `evaluation.contrast.context: own`.
         settings=plan.settings("probabilities"),
@@ -96,7 +96,7 @@ rule translate_suite:
         cpus_per_gpu=cores_per_gpu,
     params:
         fingerprint=plan.fingerprint("generated_documents"),
-        discourse=plan.files("generated_documents", "discourse"),
+        discourse=plan.file_option("generated_documents", "discourse"),
         model=plan.model_option("generated_documents", "model"),  # refuses a model of another plan
         settings=plan.settings("generated_documents"),
     shell:
@@ -128,7 +128,7 @@ rule evaluate_cxmi:
         cpus_per_gpu=cores_per_gpu,
     params:
         fingerprint=plan.fingerprint("cxmi"),
-        discourse=plan.files("cxmi", "discourse"),
+        discourse=plan.file_option("cxmi", "discourse"),
         model=plan.model_option("cxmi", "model"),  # refuses a model of another plan
         settings=plan.settings("cxmi"),  # only `decoding.context`
         languages=plan.params("cxmi", "src_lang", "tgt_lang"),  # of a split

@@ -28,7 +28,7 @@ rule instances_build:
     params:
         fingerprint=plan.fingerprint("instances"),
         settings=plan.settings("instances"),
-        discourse=plan.files("instances", "discourse"),  # quoted, because they can be your files
+        discourse=plan.file_option("instances", "discourse"),  # quoted, because they can be your files
     shell:
         "docmt instances build --settings {params.settings:q} --texts {input.texts} --documents {input.documents}"
         " --vocabulary {input.vocabulary} {params.discourse} --out {output} 2> {log}"

@@ -55,7 +55,7 @@ rule train:
         fingerprint=plan.fingerprint("model"),
         settings=plan.settings("model"),
         monolingual_lang=plan.params("model", "monolingual_lang"),
-        init=plan.files("model", "init"),
+        init=plan.file_option("model", "init"),
         init_fingerprint=plan.model_option("model", "init"),  # refuses a model of another plan
         loggers=plan.options("model", "loggers"),  # from the recipe
         folder=subpath(output.model, parent=True),
