@@ -23,7 +23,8 @@ def test_a_study_measures_how_much_its_systems_use_context(tmp_path):
     assert len(commands) == len(measured)
     folder = "results/controlled/runs/rst_mix/seed1"
     (suite,) = [line for line in commands if f"{folder}/scores/cxmi_suite_pronoun.json" in line]
-    assert "--suite results/corpora/controlled/en-de/suites/pronoun.jsonl --discourse results/" in suite
+    assert "--texts  --suite results/corpora/controlled/en-de/suites/pronoun.jsonl" in suite
+    assert "--discourse results/" in suite
     (test,) = [line for line in commands if f"{folder}/scores/cxmi_test_controlled.json" in line]
     folder = "results/controlled/corpora/en-de/test_controlled"
     assert f"--texts {folder}.en {folder}.de {folder}.documents.tsv --suite  --src-lang en --tgt-lang de" in test
