@@ -36,5 +36,5 @@ def test_the_trial_sees_silent_damage(finished, dry_run, tmp_path, capsys):
         record.unlink()
     laboratory.jobs = [job for job in laboratory.jobs if job.rule == "evaluate_run"]
     laboratory.rules = ["evaluate_run"]
-    outcomes = collections.Counter(trial.outcome for trial in laboratory.run(24))
+    outcomes = collections.Counter(trial.outcome for trial in laboratory.run(60))
     assert outcomes["silent"] > 2, outcomes
