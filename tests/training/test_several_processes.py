@@ -14,7 +14,6 @@ import pytest
 from core_fixtures import RECIPE, model_settings, run_training, train_arguments
 
 from docmt.errors import UserError
-from docmt.models.model_file import load_model
 
 RTOL = 1e-5  # two devices add float32 numbers in another order than one does
 VALUES = {"word_dropout": 0.3, "drop_rst": 0.5, "accumulation_steps": 2, "log_every_steps": 1, "max_steps": 8}
@@ -72,7 +71,7 @@ def test_two_processes_have_the_losses_of_one(study_files, tmp_path):
     (folder,) = (two / "checkpoints").iterdir()
     assert json.loads((folder / "progress.json").read_text())["step"] == 6
     assert not (folder / "running.json").exists()
-    assert load_model(two / "model.pt").provenance["n_devices"] == 2
+    assert json.loads((two / "model.job.json").read_text())["n_devices"] == 2
     pd.testing.assert_frame_equal(
         without_times(found.iloc[:5]), without_times(expected.iloc[:5]), rtol=RTOL, check_exact=False
     )
@@ -171,4 +170,4 @@ def test_tasks_of_two_nodes_find_each_other_by_slurms_variables(study_files, tmp
     assert "2 × cpu" in messages[0]
     assert "update 2" in messages[0]
     assert "update" not in messages[1]
-    assert load_model(tmp_path / "model.pt").provenance["n_devices"] == 2
+    assert json.loads((tmp_path / "model.job.json").read_text())["n_devices"] == 2
