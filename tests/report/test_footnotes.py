@@ -205,15 +205,15 @@ def test_remarks_stand_under_the_tables_in_every_form(tmp_path):
 
 def test_the_plan_knows_what_systems_start_from_and_what_is_generated(pytestconfig):
     values = read_config_file(pytestconfig.rootpath / "config/examples/smoke.yaml")
-    manifest = json.loads(StudyView(load_config(values)).report().params["manifest"])
-    assert manifest["origins"]["rst_mix"][0] == "rst_mix"
-    assert manifest["origins"]["g_transformer_finetuned"] == ["g_transformer_finetuned", "sentence_transformer"]
-    assert manifest["generated"] == ["controlled"]
-    extended = manifest["extended"]
+    facts = json.loads(StudyView(load_config(values)).report().params["study"])
+    assert facts["origins"]["rst_mix"][0] == "rst_mix"
+    assert facts["origins"]["g_transformer_finetuned"] == ["g_transformer_finetuned", "sentence_transformer"]
+    assert facts["generated"] == ["controlled"]
+    extended = facts["extended"]
     assert extended == ["g_transformer_finetuned", "rst_mix", "rst_mix_without_trees"]
-    again = {"cutting": "documents", "model_of": "g_transformer_finetuned"}
+    again = {"instances": "documents", "use_model_of": "g_transformer_finetuned"}
     longer = values["systems"]["sentence_transformer"] | {"init": "sentence_transformer"}
     changed = merge(values, {"systems": {"again": again, "longer": longer}})
-    manifest = json.loads(StudyView(load_config(changed)).report().params["manifest"])
-    assert manifest["origins"]["again"] == ["g_transformer_finetuned", "sentence_transformer"]
-    assert manifest["extended"] == [*extended, "again"], "the longer training adds no part"
+    facts = json.loads(StudyView(load_config(changed)).report().params["study"])
+    assert facts["origins"]["again"] == ["g_transformer_finetuned", "sentence_transformer"]
+    assert facts["extended"] == [*extended, "again"], "the longer training adds no part"

@@ -165,8 +165,8 @@ def test_the_reader_has_the_colors_of_the_report(pytestconfig):
     settings = {"curves": {"loss": {"title": "L", "systems": ["rst_mix"], "panels": {"Loss": ["dev_loss"]}}}}
     path = pytestconfig.rootpath / "config/examples/smoke.yaml"
     made = StudyView(load_config(merge(read_config_file(path), {"report": settings})))
-    legend = json.loads(made.reader().params["manifest"])["legend"]
-    systems = json.loads(made.report().params["manifest"])["systems"]
+    legend = json.loads(made.reader().params["study"])["systems"]
+    systems = json.loads(made.report().params["study"])["systems"]
     report = made.config.report
     colors = Styles([*report.legend, *systems], report)
     assert legend[: len(report.legend)] == report.legend != []
