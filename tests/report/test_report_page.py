@@ -186,7 +186,7 @@ def test_a_bad_file_gives_one_line_and_no_report(tmp_path, study, capsys, monkey
 @pytest.mark.parametrize(
     ("facts", "message"),
     [
-        ({"system": ["a"]}, "study.system: unknown key; did you mean 'systems'?"),
+        ({"sistems": ["a"]}, "study.sistems: unknown key; did you mean 'systems'?"),
         ({"systems": "a"}, "study.systems: must be a list, such as [a, b], not 'a'"),
         ({"paper_columns": {"a": "20%"}}, "study.paper_columns.a: must be a mapping"),
         ({"origins": {"a": [1]}}, "study.origins.a.0: must be text"),
