@@ -303,7 +303,7 @@ def test_an_interrupted_run_ends_with_a_line_of_docmt_and_a_locked_folder_with_a
     assert first.returncode == 1
     assert lines[-2:] == [
         "docmt: stopping; trainings save a checkpoint first",
-        "docmt: stopped: 0 of 63 results are made; the same command resumes",
+        "docmt: stopped: 0 of 67 results are made; the same command resumes",
     ]
     assert "Error" not in "".join(lines)
     logs = "".join(log.read_text() for log in (tmp_path / ".snakemake/log").glob("*.log"))

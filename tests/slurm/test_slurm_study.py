@@ -30,7 +30,7 @@ def test_a_study_as_jobs_gives_the_numbers_of_a_study_without(cluster, tmp_path)
     assert not {*submitted} & {"tokenize", "learn_bpe", "instances_build", "evaluate_run", *LOCAL}
     groups = re.findall(r"slurm_logs/group_([a-z]+)_controlled_([\w.]+)/", call.text)
     assert len([name for name, _ in groups if name == "text"]) == 1
-    systems = [rest.removesuffix("_evaluate") for name, rest in groups if name == "scores"]
+    systems = [rest.removesuffix("_evaluate_run") for name, rest in groups if name == "scores"]
     assert sorted(systems) == ["g_transformer", "sentence_transformer"]
     scores = [pd.read_csv(study.folder / "results/report/scores.csv") for study in (here, there)]
     pd.testing.assert_frame_equal(*scores, check_exact=True)
