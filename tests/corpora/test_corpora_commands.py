@@ -118,7 +118,7 @@ def test_overlap_counts_sentences_pairs_and_documents(tmp_path, capsys):
     )
     write(tmp_path / "dev", Document("d", (("z",), ("Z",))))
     out = tmp_path / "overlap.json"
-    command = "overlap --tests test_x dev --src-lang en --tgt-lang de --out overlap.json --train"
+    command = "count-overlap --tests test_x dev --src-lang en --tgt-lang de --out overlap.json --train"
     assert run(command, "train") == 0
     assert "42.9 % of the source sentences of test_x are in the training text" in (said := capsys.readouterr().err)
     assert "dev are" not in said
@@ -160,7 +160,7 @@ def test_list_prints_the_catalog(capsys):
         ("fetch --corpus maruf2019-ted --out out --mirror none", "no such folder"),
         ("fetch --corpus nothing --out out", "no corpus 'nothing'"),
         ("check", "--mirror DIR"),
-        ("suite --corpus contrapro-items-ende --split cat --files out --out out/x", "no wrong translations"),
+        ("convert-suite --corpus contrapro-items-ende --split cat --files out --out out/x", "no wrong translations"),
         (
             "read --corpus voita2019-suites-enru --split dev --languages en ru --out out/x",
             "docmt corpora convert-suite",

@@ -111,7 +111,7 @@ def test_from_the_mirror_to_text_by_commands(tmp_path):
         texts.append([(d.src, d.tgt) for d in read_documents(prefix, languages=["en", "de"])])
     assert texts[0] == texts[1]
     train, test = (tmp_path / corpus / "test" for corpus in ("maruf2019-news", "wmt16-newstest-ende"))
-    run(f"overlap --train {train} --tests {test} --src-lang en --tgt-lang de --out {tmp_path}/o.json")
+    run(f"count-overlap --train {train} --tests {test} --src-lang en --tgt-lang de --out {tmp_path}/o.json")
     overlap = json.loads((tmp_path / "o.json").read_text())["tests"]["test"]
     assert overlap["seen_pairs_percent"] == overlap["seen_documents_percent"] == 100.0
 
@@ -119,7 +119,7 @@ def test_from_the_mirror_to_text_by_commands(tmp_path):
 def test_suite_by_command(tmp_path):
     out = tmp_path / "suite.jsonl"
     run(f"fetch --corpus voita2019-suites-enru --out {tmp_path}/files --mirror {MIRROR}")
-    run(f"suite --corpus voita2019-suites-enru --files {tmp_path}/files --out {out}")
+    run(f"convert-suite --corpus voita2019-suites-enru --files {tmp_path}/files --out {out}")
     items = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
     assert len({item["id"] for item in items}) == len(items) == 4999
     for item in items:

@@ -294,7 +294,7 @@ def test_the_command_takes_own_files(tmp_path):
         "splits": {"all": {"files": {"items": str(source)}, "documents": 1, "sentences": 3}},
     }
     out = tmp_path / "out.jsonl"
-    assert main(["corpora", "suite", "--spec", json.dumps(spec), "--split", "all", "--out", str(out)]) == 0
+    assert main(["corpora", "convert-suite", "--spec", json.dumps(spec), "--split", "all", "--out", str(out)]) == 0
     assert read_jsonl(out)[0]["candidates"] == [["b", "c"], ["b", "d"]]
 
 

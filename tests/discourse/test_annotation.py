@@ -129,7 +129,9 @@ def test_gold_trees_take_the_ids_of_the_text(files, tmp_path):
     gold = tmp_path / "gold.jsonl"
     write_discourse(gold, documents)
     index, out = read_index(files[1]), tmp_path / "out.jsonl"
-    assert not main(["discourse", "merge", "--inputs", str(gold), "--documents", str(files[1]), "--out", str(out)])
+    assert not main(
+        ["discourse", "merge-trees", "--inputs", str(gold), "--documents", str(files[1]), "--out", str(out)]
+    )
     assert [document.id for document in read_discourse(out)] == list(index.ids)
     write_discourse(gold, documents[::-1])
     with pytest.raises(UserError, match=r"expected the trees of 'c\.train/d0' next, found 'd7'"):

@@ -158,7 +158,7 @@ def test_command_writes_a_row_per_file(tmp_path):
     write_discourse(tmp_path / "a.discourse.jsonl", [CROSSING, WHOLE])
     write_discourse(tmp_path / "b.discourse.jsonl", [ARCS])
     files = [f"{name}={tmp_path / name}.discourse.jsonl" for name in "ab"]
-    run("statistics", "--files", *files, "--out", tmp_path / "out.csv", "--relations", tmp_path / "relations.csv")
+    run("count-trees", "--files", *files, "--out", tmp_path / "out.csv", "--relations", tmp_path / "relations.csv")
     rows = list(csv.DictReader((tmp_path / "out.csv").open()))
     assert [(row["name"], row["edus"], row["whole_sentences_percent"]) for row in rows] == [
         ("a", "8", "60.0"),
@@ -180,7 +180,7 @@ def test_command_writes_a_row_per_file(tmp_path):
 def test_command_refuses_bad_files(tmp_path, monkeypatch, files, message):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match=message):
-        run("statistics", "--files", *files, "--out", "out.csv")
+        run("count-trees", "--files", *files, "--out", "out.csv")
     assert not Path("out.csv").exists()
 
 
@@ -188,9 +188,9 @@ def test_files_of_one_name_are_one_row(tmp_path):
     write_discourse(tmp_path / "whole.jsonl", [CROSSING, WHOLE, ARCS])
     write_discourse(tmp_path / "1.jsonl", [CROSSING])
     write_discourse(tmp_path / "2.jsonl", [WHOLE, ARCS])
-    run("statistics", "--files", f"a={tmp_path / 'whole.jsonl'}", "--out", tmp_path / "whole.csv")
+    run("count-trees", "--files", f"a={tmp_path / 'whole.jsonl'}", "--out", tmp_path / "whole.csv")
     shards = [f"a={tmp_path / name}.jsonl" for name in "12"]
-    run("statistics", "--files", *shards, "--out", tmp_path / "shards.csv")
+    run("count-trees", "--files", *shards, "--out", tmp_path / "shards.csv")
     assert (tmp_path / "shards.csv").read_text() == (tmp_path / "whole.csv").read_text()
 
 
@@ -198,7 +198,7 @@ def test_relations_of_files_without_trees_are_an_empty_table(tmp_path):
     plain = DiscourseDocument("plain", (("a",),), (Edu(0, 0, 1),))
     write_discourse(tmp_path / "a.jsonl", [plain])
     out = tmp_path / "out.csv"
-    run("statistics", "--files", f"a={tmp_path / 'a.jsonl'}", "--out", out, "--relations", tmp_path / "r.csv")
+    run("count-trees", "--files", f"a={tmp_path / 'a.jsonl'}", "--out", out, "--relations", tmp_path / "r.csv")
     assert (tmp_path / "r.csv").read_text() == "name,relation,arcs,percent,between_sentences_percent\n"
 
 

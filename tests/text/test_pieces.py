@@ -104,7 +104,7 @@ def test_the_commands_of_the_workflow_learn_and_apply_it(tmp_path, monkeypatch):
     pipeline = TextPipeline.load(tmp_path / "pipeline.json")
     split = (tmp_path / "bpe.th").read_text(encoding="utf-8").splitlines()
     assert split == [" ".join(pipeline.prepare(line, lang="th")) for line in lines("th", 300)]
-    run("roundtrip --pipeline pipeline.json --inputs th=train.th --out count.json")
+    run("count-roundtrip --pipeline pipeline.json --inputs train.th --out count.json")
     assert json.loads((tmp_path / "count.json").read_text())["languages"]["th"]["share"] == 100
 
 

@@ -83,8 +83,8 @@ def test_restore_recovers_the_lines(folder, tmp_path, lang):
 
 
 def test_the_roundtrip_report(folder, tmp_path, capsys):
-    inputs = [f"{lang}={folder}/train.{lang}" for lang in LANGUAGES]
-    run("roundtrip", "--pipeline", folder / "pipeline.json", "--inputs", *inputs, "--out", tmp_path / "out.json")
+    inputs = [f"{folder}/train.{lang}" for lang in LANGUAGES]
+    run("count-roundtrip", "--pipeline", folder / "pipeline.json", "--inputs", *inputs, "--out", tmp_path / "out.json")
     result = json.loads((tmp_path / "out.json").read_text("utf-8"))["languages"]["en"]
     assert result["lines"] == 3 * len(UGLY)
     assert result["restored"] + sum(result["causes"].values()) == result["lines"]
@@ -113,7 +113,8 @@ def test_an_empty_file_stays_empty(folder, tmp_path):
     run("tokenize", "--lang", "en", "--input", tmp_path / "empty", "--out", tmp_path / "out")
     assert (tmp_path / "out").read_bytes() == b""
     out = ("--out", tmp_path / "out.json")
-    run("roundtrip", "--pipeline", folder / "pipeline.json", "--inputs", f"en={tmp_path}/empty", *out)
+    (tmp_path / "empty.en").touch()
+    run("count-roundtrip", "--pipeline", folder / "pipeline.json", "--inputs", tmp_path / "empty.en", *out)
     assert json.loads((tmp_path / "out.json").read_text())["languages"]["en"]["share"] is None
 
 
@@ -142,13 +143,14 @@ def test_truecasing_can_be_switched_off(tmp_path):
         (["apply-bpe", "--codes", "good", "--input", "good"], "learn-bpe"),
         (["truecase", "--model", "good", "--input", "good"], "not JSON"),
         (["restore", "--pipeline", "pipeline.json", "--lang", "de", "--input", "good"], "this pipeline is for"),
-        (["roundtrip", "--pipeline", "pipeline.json", "--inputs", "good"], "LANG=FILE"),
-        (["roundtrip", "--pipeline", "pipeline.json", "--inputs", "de=good"], "this pipeline is for"),
+        (["count-roundtrip", "--pipeline", "pipeline.json", "--inputs", "good"], "the name must end in the language"),
+        (["count-roundtrip", "--pipeline", "pipeline.json", "--inputs", "good.de"], "this pipeline is for"),
     ],
 )
 def test_bad_input_gives_one_line_and_no_file(folder, tmp_path, monkeypatch, capsys, arguments, message):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "good").write_text("a good line\n")
+    for name in ("good", "good.de"):
+        (tmp_path / name).write_text("a good line\n")
     (tmp_path / "latin").write_bytes(b"fine\nM\xfcller\n")
     (tmp_path / "empty").write_bytes(b"")
     (tmp_path / "pipeline.json").write_bytes((folder / "pipeline.json").read_bytes())

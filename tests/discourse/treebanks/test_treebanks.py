@@ -25,7 +25,10 @@ EDUS = (Edu(0, 0, 2), Edu(0, 2, 6), Edu(1, 0, 2))
 def test_gum_is_read_from_archives_and_what_is_left_out_is_named(tmp_path, capsys):
     folder = gum_archives(tmp_path / "gum")
     before = sorted(folder.iterdir())
-    assert main(["discourse", "treebank", "--format", "gum", "--files", str(folder), "--out", str(tmp_path / "o")]) == 0
+    assert (
+        main(["discourse", "read-treebank", "--format", "gum", "--files", str(folder), "--out", str(tmp_path / "o")])
+        == 0
+    )
     assert sorted(folder.iterdir()) == before
     (document,) = read_discourse(tmp_path / "o/train.discourse.jsonl")
     assert (document.id, document.sentences, document.edus) == ("GUM_news_a", WORDS, EDUS)
@@ -87,7 +90,10 @@ def test_missing_or_broken_files_are_named(tmp_path, capsys):
     with pytest.raises(UserError, match=r"no \.dis files: put lisp_binary\.tar\.gz"):
         read_gum(folder)
     (folder / "splits.md").write_text(splits_md(train=["GUM_news_a"], dev=[]), encoding="utf-8")
-    assert main(["discourse", "treebank", "--format", "gum", "--files", str(folder), "--out", str(tmp_path / "o")]) == 2
+    assert (
+        main(["discourse", "read-treebank", "--format", "gum", "--files", str(folder), "--out", str(tmp_path / "o")])
+        == 2
+    )
     assert "no documents under the heading '## dev'" in capsys.readouterr().err
     write_archive(folder / "dep_conllu.tar.gz", {"a/x.conllu": conllu(), "b/x.conllu": conllu()})
     (folder / "splits.md").write_text(splits_md(train="x", dev="x", test="x"), encoding="utf-8")
@@ -137,7 +143,9 @@ def rs3_folder(folder, names, suffix=".rs3", rs4=RS4):
 
 
 def run_rs3(folder, *more):
-    return main(["discourse", "treebank", "--format", "rs3", "--files", str(folder), "--out", f"{folder}-out", *more])
+    return main(
+        ["discourse", "read-treebank", "--format", "rs3", "--files", str(folder), "--out", f"{folder}-out", *more]
+    )
 
 
 @pytest.mark.parametrize("suffix", [".rs3", ".rs4"])
@@ -192,7 +200,10 @@ def test_a_split_without_documents_is_refused(tmp_path, capsys):
     """Another treebank beside GUM's `splits.md`: nothing would be trained, and nobody told."""
     folder = gum_archives(tmp_path / "gum")
     (folder / "splits.md").write_text(splits_md(train=["x"], dev=["GUM_news_c"], test=["y"]), encoding="utf-8")
-    assert main(["discourse", "treebank", "--format", "gum", "--files", str(folder), "--out", str(tmp_path / "o")]) == 2
+    assert (
+        main(["discourse", "read-treebank", "--format", "gum", "--files", str(folder), "--out", str(tmp_path / "o")])
+        == 2
+    )
     error = capsys.readouterr().err
     assert "gum: no documents in split train (2 omitted: listed in splits.md, but not in the files; " in error
     assert not (tmp_path / "o").exists()
