@@ -92,8 +92,8 @@ def test_a_prepared_model_computes_as_the_model(architecture):
                 if name == "float32":
                     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
                 else:
-                    # 0.996 to 0.9995 for these models; their integer arithmetic is the same on every x86 CPU.
-                    assert closeness(found, expected) > 0.995
+                    # 0.9937 to 0.9995 for these models. Kernels of processors without VNNI are less exact.
+                    assert closeness(found, expected) > 0.993
 
 
 @pytest.mark.parametrize("architecture", slow_but(DIVERSE, ONE_PASS))

@@ -100,7 +100,7 @@ def test_the_commands_of_the_workflow_learn_and_apply_it(tmp_path, monkeypatch):
     run("learn-bpe --settings @settings.json --inputs tok.th tok.en --out codes")
     run("apply-bpe --codes codes --lang th --input tok.th --out bpe.th")
     packed = "--truecasers true.th.json true.en.json --codes codes --out pipeline.json"
-    run(f"pack --settings @settings.json --src-lang th --tgt-lang en {packed}")
+    run(f"save-pipeline --settings @settings.json --src-lang th --tgt-lang en {packed}")
     pipeline = TextPipeline.load(tmp_path / "pipeline.json")
     split = (tmp_path / "bpe.th").read_text(encoding="utf-8").splitlines()
     assert split == [" ".join(pipeline.prepare(line, lang="th")) for line in lines("th", 300)]
