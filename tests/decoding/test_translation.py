@@ -98,7 +98,8 @@ def test_no_document_is_no_translation(study_files):
         ({"beams": 4}, "did you mean 'beam_size'"),
         ({"precision": "half"}, "precision"),
         ({"length_penalty": 500.0}, "length_penalty: must be at most 10"),
-        ({"max_length_ratio": float("inf")}, "max_length_ratio: must be at most 1000"),
+        ({"max_length_ratio": float("inf")}, "max_length_ratio: must be a finite number"),
+        ({"max_length_ratio": 1001.0}, "max_length_ratio: must be at most 1000"),
         ({"max_length_offset": 2**70}, "max_length_offset: must be at most 100000"),
     ],
 )
