@@ -252,11 +252,12 @@ COMET, TIES, PER_TOKEN = (
     ],
 )
 def test_settings_without_effect_are_refused(tmp_path, text, capsys, command, settings, message):
-    path, tests = tmp_path / "t.de", [{"test": "t", "prefix": text["prefix"], "outputs": ["h"]}]
+    path = tmp_path / "t.de"
+    outputs = {"outputs": tmp_path / "test_t.jsonl", "out": tmp_path / "s.json", **LANGUAGES}
     options = {
         "compare": {"references": path, "tgt_lang": "de", "hypotheses": path},
-        "run": {"tests": tests, **LANGUAGES, **RUN, "out": tmp_path / "s.json"},
-        "difference": {"tests": tests, **LANGUAGES, "names": ["a", "b"], "dataset": "d", "out": tmp_path / "s.json"},
+        "run": {**outputs, **RUN},
+        "difference": {**outputs, "baseline": path, "names": ["a", "b"], "dataset": "d"},
     }
     assert evaluate(command, settings=settings, **options[command]) == 2
     assert f"--settings: {message}" in capsys.readouterr().err
