@@ -5,7 +5,7 @@ import torch
 
 from docmt.errors import UserError
 from docmt.models.presets import ARCHITECTURES, SIZES
-from docmt.models.settings import FormSettings, ModelSettings
+from docmt.models.settings import ModelSettings
 from docmt.models.systems.context_transformer import build_transformer
 
 
@@ -136,9 +136,6 @@ def test_bad_settings_are_named(architecture, values, message):
     assert str(caught.value).startswith("model")
 
 
-def test_settings_of_former_models_are_written_as_they_were():
+def test_model_settings_are_read_as_written():
     context = load("tiny", "global_context")
-    assert context.model_dump()["context"] == {"layers": None, "positions": "sentence"}
     assert ModelSettings.load(context.model_dump(), where="model") == context
-    assert "learned_sentences" not in FormSettings().model_dump()
-    assert FormSettings(learned_sentences=20).model_dump()["learned_sentences"] == 20
