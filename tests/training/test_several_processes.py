@@ -16,6 +16,7 @@ from core_fixtures import RECIPE, model_settings, run_training, train_arguments
 from docmt.errors import UserError
 
 RTOL = 1e-5  # two devices add float32 numbers in another order than one does
+ATOL = 1e-6  # of differences of entropies, which are small
 VALUES = {"word_dropout": 0.3, "drop_rst": 0.5, "accumulation_steps": 2, "log_every_steps": 1, "max_steps": 8}
 
 
@@ -73,13 +74,13 @@ def test_two_processes_have_the_losses_of_one(study_files, tmp_path):
     assert not (folder / "running.json").exists()
     assert json.loads((two / "model.job.json").read_text())["n_devices"] == 2
     pd.testing.assert_frame_equal(
-        without_times(found.iloc[:5]), without_times(expected.iloc[:5]), rtol=RTOL, check_exact=False
+        without_times(found.iloc[:5]), without_times(expected.iloc[:5]), rtol=RTOL, atol=ATOL, check_exact=False
     )
     resumed, history = run_training(study_files, two, architecture="rst_mix", model={"dropout": 0.0}, training=VALUES)
     # The shorter training was validated at its end.
     validated = ["dev_loss", "dev_nll", *(name for name in history if name.startswith(("entropy", "below_uniform")))]
     history.loc[history["step"] == 6, validated] = float("nan")
-    pd.testing.assert_frame_equal(without_times(history), without_times(expected), rtol=RTOL)
+    pd.testing.assert_frame_equal(without_times(history), without_times(expected), rtol=RTOL, atol=ATOL)
     assert resumed.provenance["best_step"] == one.provenance["best_step"]
 
 

@@ -1,7 +1,5 @@
 """A model file that carries its segmenter and parser: plain text and files are translated with trees."""
 
-import shutil
-
 import pytest
 import torch
 from core_fixtures import DOCUMENTS, make_model
@@ -54,30 +52,6 @@ def test_trees_are_those_of_the_commands_of_the_workflow(files, tmp_path, parser
     without = Translator(plain, GREEDY).translate_documents(TEXTS)
     assert Translator(bundled, GREEDY, with_trees=False).translate_documents(TEXTS) == without
     assert without != expected, "these trees change the translations"
-
-
-def test_a_model_finds_the_segmenter_and_parser_of_its_study(files, tmp_path, capsys):
-    def translate(model):
-        call = ["translate", "--model", str(model), "--device", "cpu", "--beam-size", "1"]
-        assert main([*call, f"{tmp_path}/a", "--out", f"{tmp_path}/b"]) == 0
-        return (tmp_path / "b").read_text(encoding="utf-8"), capsys.readouterr().err
-
-    assert bundle(files, tmp_path / "bundled.pt") == 0
-    (tmp_path / "a").write_text("\n".join(TEXTS[0]) + "\n", encoding="utf-8")
-    run, results = tmp_path / "results/data/runs/rst_mix/seed1", tmp_path / "results/discourse"
-    run.mkdir(parents=True)
-    shutil.copy(files / "model.pt", run)
-    without, messages = translate(run / "model.pt")
-    assert "reads discourse trees, but --discourse is not set" in messages
-    for kind in ("segmenter", "parser"):
-        (results / f"{kind}s/one").mkdir(parents=True)
-        shutil.copy(files / f"{kind}.pt", results / f"{kind}s/one")
-    found, messages = translate(run / "model.pt")
-    assert found == translate(tmp_path / "bundled.pt")[0] != without
-    assert f"using trees from {results}/segmenters/one/segmenter.pt and" in messages
-    assert "reads trees, but" not in messages
-    shutil.copytree(results / "parsers/one", results / "parsers/two")  # either could have made the trees
-    assert translate(run / "model.pt")[0] == without
 
 
 def test_the_command_segments_and_parses_plain_text(files, tmp_path, capsys):

@@ -100,12 +100,12 @@ def test_damaged_and_foreign_files_are_one_line(folder, tmp_path):
     (tmp_path / "cut.pt").write_bytes(data[: len(data) // 2])
     with pytest.raises(UserError, match="not a parser"):
         load_parser(str(tmp_path / "cut.pt"))
-    with pytest.raises(UserError, match="not a parser of format 2"):
+    with pytest.raises(UserError, match="not a parser of format 1"):
         load_parser(str(folder / "segmenter.pt"))
     content = torch.load(model, weights_only=True)
-    torch.save(content | {"format": 1}, tmp_path / "former.pt")
+    torch.save(content | {"format": 99}, tmp_path / "former.pt")
     with pytest.raises(
-        UserError, match=r"former\.pt: not a parser of format 2: train it with `docmt discourse train-pa"
+        UserError, match=r"former\.pt: not a parser of format 1: train it with `docmt discourse train-pa"
     ):
         load_parser(str(tmp_path / "former.pt"))
     content["parts"][0]["actions.out.bias"] = torch.zeros(1)
