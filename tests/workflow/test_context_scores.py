@@ -26,8 +26,8 @@ def test_a_study_measures_how_much_its_systems_use_context(tmp_path):
     assert "--texts  --suite results/corpora/controlled/en-de/suites/pronoun.jsonl" in suite
     assert "--discourse results/" in suite
     (test,) = [line for line in commands if f"{folder}/scores/cxmi_test_controlled.json" in line]
-    folder = "results/controlled/corpora/en-de/test_controlled"
-    assert f"--texts {folder}.en {folder}.de {folder}.documents.tsv --suite  --src-lang en --tgt-lang de" in test
+    text = "results/controlled/corpora/en-de/test_controlled"
+    assert f"--texts {text}.en {text}.de {text}.documents.tsv --suite  --src-lang en --tgt-lang de" in test
     assert "--discourse results/" in test
     alone = [line for line in commands if "/sentence_transformer/" in line]
     assert not any("--discourse" in line for line in alone)
