@@ -49,7 +49,7 @@ def start_run(workflow: "Workflow", values: Mapping[str, Any], plan: Plan) -> No
     # In the order of the configuration, which is the order of tables.
     text = json.dumps({**values, RUN_KEY: {"version": __version__, "files": files}}, ensure_ascii=False)
     path = RUN_FOLDER.absolute() / f"{fingerprint(text)}.json"
-    # Also if the file exists, because its time is that of its last use.
+    # An existing file is written again, so that its modification time is the time of its last use.
     write_lines(path, [text], checksum=False)
     for former in RUN_FOLDER.glob("*.json"):
         if modified(former) < time.time() - DAYS_KEPT * 86400:

@@ -28,7 +28,7 @@ class StudyFacts(Settings):
     generated: list[str] = []
     """Datasets whose test documents are generated from the same templates as the training documents."""
     choices: dict[str, dict[str, str]] = {}
-    """What depends on context in a suite (`DATASET/SUITE`), by phenomenon."""
+    """Choices that depend on context, by suite (`DATASET/SUITE`) and phenomenon."""
     stages: dict[str, list[str]] = {}
     """Rules by stage, in workflow order. The costs table has a row per stage."""
     languages: dict[str, Annotated[list[str], AfterValidator(_check_pair)]] = {}

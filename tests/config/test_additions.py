@@ -1,4 +1,4 @@
-"""What an addition to a study runs: no training, no text and no instances of what exists."""
+"""An addition to a study reruns no training, text or instances that exist."""
 
 from pathlib import Path
 

@@ -258,7 +258,8 @@ def _report_params(study: Study, **facts: Any) -> dict[str, Any]:
     facts["paper_columns"] = {name: paper_columns(study.config, name) for name in systems}
     return {
         "settings": report.model_dump(mode="json", exclude={"reader"}),
-        "study": json.dumps(facts, ensure_ascii=False),  # its order is that of the report
+        # Unsorted, because the report shows stages and systems in this order.
+        "study": json.dumps(facts, ensure_ascii=False),
     }
 
 
