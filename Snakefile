@@ -27,9 +27,11 @@ from docmt.slurm import watch_jobs
 from docmt.snakemake import cores_per_gpu, training_resources
 from docmt.snakemake_messages import shorten_messages
 from docmt.snakemake_patches import (
+    patch_group_errors,
     patch_scheduler_timer,
     patch_sigterm_deadlock,
-    patch_squeue_fallback,
+    patch_slurm_plugin,
+    patch_step_cores,
 )
 from docmt.snakemake_records import check_records
 from docmt.status.study import describe_results
@@ -41,6 +43,9 @@ use_utf8()
 # Workarounds for bugs in Snakemake 9.27 and its Slurm plugin, described in docs/upstream.md.
 patch_scheduler_timer()
 patch_sigterm_deadlock()
+patch_group_errors()
+if not workflow.is_main_process:
+    patch_step_cores()
 
 
 # Files given with --configfile are complete. Without any, the demo's configuration is used.
@@ -120,7 +125,7 @@ onstart:
             "1"  # jobs that share this machine's GPUs wait for each other
         )
     else:
-        patch_squeue_fallback()
+        patch_slurm_plugin()
         try:
             watch_jobs(Path.cwd())
         except UserError as error:

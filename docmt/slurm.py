@@ -12,7 +12,7 @@ from docmt.snakemake import SLURM_LOGS, slurm_label
 
 log = logging.getLogger(__name__)
 
-FIELDS = ("JobArrayID", "State", "Comment", "STDOUT")
+FIELDS = ("JobArrayID", "State", "Comment", "STDOUT", "Reason", "TimeLeft")
 # Longer than a Slurm client waits for a restarting controller.
 TIMEOUT_SECONDS = 20
 # How many jobs one message names.
@@ -31,11 +31,15 @@ class SlurmJob:
         id: Slurm job id, for `scancel`.
         state: `RUNNING`, `PENDING`, ….
         label: rule and wildcards.
+        reason: why Slurm has not started the job.
+        time_left: time until the limit of a running job.
     """
 
     id: str
     state: str
     label: str
+    reason: str = ""
+    time_left: str = ""
 
 
 def list_jobs(folder: Path, *, timeout_seconds: float = TIMEOUT_SECONDS) -> list[SlurmJob]:
@@ -63,9 +67,9 @@ def list_jobs(folder: Path, *, timeout_seconds: float = TIMEOUT_SECONDS) -> list
         fields = line.split("|")
         if len(fields) <= len(FIELDS):
             raise QueueError(f"squeue printed {line!r}, not {len(FIELDS)} fields")
-        job_id, state, comment, path = fields[: len(FIELDS)]
+        job_id, state, comment, path, reason, time_left = fields[: len(FIELDS)]
         if path.startswith(logs):
-            jobs.append(SlurmJob(job_id, state, slurm_label(comment)))
+            jobs.append(SlurmJob(job_id, state, slurm_label(comment), reason, time_left))
     return jobs
 
 

@@ -243,6 +243,11 @@ def _runs_here(folder: Path) -> bool:
     return False
 
 
+def ends_with_user_error(log: Path) -> bool:
+    """True if a job's log ends with docmt's message for exit code 2. Another attempt would fail in the same way."""
+    return _read(log).rstrip().rpartition("\n")[2].startswith("docmt: error: ")
+
+
 def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8", errors="replace")

@@ -1,14 +1,14 @@
 """Jobs from an earlier run, with a program in place of `squeue`; tests/slurm does the same on a Slurm."""
 
+import re
 import subprocess
 import sys
 
 import pytest
-import snakemake_executor_plugin_slurm as plugin
 
 from docmt.errors import UserError
 from docmt.slurm import QueueError, list_jobs, watch_jobs
-from docmt.snakemake_patches import patch_squeue_fallback
+from docmt.status.study import show_queue
 
 
 @pytest.fixture
@@ -27,12 +27,13 @@ def squeue(tmp_path, monkeypatch):
 
 
 def line(folder, number, state="RUNNING", comment="rule_train_wildcards_ted_1"):
-    return f"{number}|{state}|{comment}|{folder}/.snakemake/slurm_logs/rule_train/x/%j.log|"
+    log = f"{folder}/.snakemake/slurm_logs/rule_train/x/%j.log"
+    return f"{number}|{state}|{comment}|{log}|Priority|1:59:00|"
 
 
 def test_jobs_are_those_of_this_study(squeue, tmp_path):
     own = line(tmp_path, 7), line(tmp_path, 9, "PENDING", "rule_report_collect")
-    squeue(own[0], line(tmp_path / "other", 8), own[1], "1|RUNNING|||")
+    squeue(own[0], line(tmp_path / "other", 8), own[1], "1|RUNNING|||||")
     jobs = list_jobs(tmp_path)
     assert [(job.id, job.state, job.label) for job in jobs] == [
         ("7", "RUNNING", "train ted_1"),
@@ -97,8 +98,12 @@ def test_jobs_that_are_left_at_the_end_are_named(squeue, tmp_path):
     assert "`scancel 5` cancels them" in done.stderr
 
 
-def test_the_plugin_remembers_what_the_controller_said(monkeypatch):
-    answers = iter([None, 300, None, 600, None])
-    monkeypatch.setattr(plugin, "get_min_job_age", lambda: next(answers))
-    patch_squeue_fallback()
-    assert [plugin.get_min_job_age() for _ in range(5)] == [None, 300, 300, 600, 600]
+def test_status_lists_the_queue(squeue, tmp_path):
+    squeue(line(tmp_path, 7), line(tmp_path, 9, "PENDING", "rule_report_collect"))
+    text = show_queue(tmp_path)
+    assert re.search(r"^7 +running +train ted_1 +1:59:00$", text, re.MULTILINE)
+    assert re.search(r"^9 +pending +report_collect +Priority$", text, re.MULTILINE)
+    squeue(code=1)
+    assert show_queue(tmp_path) == "Slurm's queue is unknown: squeue failed (squeue: error: no controller)"
+    squeue()
+    assert show_queue(tmp_path) == ""

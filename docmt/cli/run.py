@@ -80,6 +80,7 @@ def run(
     if dry_run and not is_plan:
         options.remove("--verbose")  # Snakemake would print its internal messages
     workflow = Path.cwd() if Path("workflow/rules").is_dir() else find_workflow()
+    options = find_profiles(options, workflow)
     files = find_configuration(files, directory)
     values = read_config_files(files)
     for change in changes or []:
@@ -194,6 +195,16 @@ def _parse_options(options: list[str]) -> dict[str, Any]:
             if not end.code:  # --version
                 raise
             raise UserError(printed.getvalue().rpartition("error: ")[2]) from None
+
+
+def find_profiles(options: list[str], workflow: Path) -> list[str]:
+    """Return the options with the paths of shipped profiles, such as `slurm`, that are not in the current folder."""
+    paths = []
+    for before, word in zip(("", *options), options, strict=False):
+        shipped = workflow / word
+        is_shipped = before == "--profile" and not Path(word).exists() and (shipped / "config.yaml").is_file()
+        paths.append(str(shipped) if is_shipped else word)
+    return paths
 
 
 def limit_gpus(options: list[str]) -> list[str]:

@@ -9,12 +9,14 @@ from tabulate import tabulate
 from docmt.config.artifacts.runs import run_folder, trained_runs
 from docmt.config.plan import Plan, wildcard_regex
 from docmt.config.systems import list_runs
+from docmt.slurm import QueueError, list_jobs
 from docmt.snakemake import Workflow, read_workflow
 from docmt.status.failures import Failure, find_failures
 from docmt.status.trainings import STATES, Training, read_trainings, run_name
 
 BAR = 6
 NAME_WIDTH = 36
+LABEL_WIDTH = 50
 MAX_FAILURES = 20
 OF_RUNS = ("decoding", "evaluation")  # stages with a run name in their job names
 
@@ -26,7 +28,7 @@ def show_study(folder: Path, plan: Plan) -> str:
     n_made, n_all = count_results(folder, plan, workflow)
     rest = f"{n_made:,} of {n_all:,} results are made"
     rest += "" if n_made == n_all else "; `docmt run --dry-run` lists the jobs that are left, and why they run"
-    return "\n\n".join(filter(None, [_show_trainings(trainings), _show_failures(failures), rest]))
+    return "\n\n".join(filter(None, [_show_trainings(trainings), show_queue(folder), _show_failures(failures), rest]))
 
 
 def read_state(folder: Path, plan: Plan, workflow: Workflow) -> tuple[list[Training], list[Failure]]:
@@ -96,6 +98,22 @@ def _show_trainings(trainings: list[Training]) -> str:
     alignments = ["left", "left", "left", "right", "right", "right"]
     table = tabulate(rows, header, "simple", colalign=alignments, disable_numparse=True)
     return "\n".join([title, "", *(line.rstrip() for line in table.splitlines())])
+
+
+def show_queue(folder: Path) -> str:
+    """Return a table of the study's jobs in Slurm's queue."""
+    try:
+        jobs = list_jobs(folder)
+    except QueueError as problem:
+        return f"Slurm's queue is unknown: {problem}"
+    if not jobs:
+        return ""
+    rows = []
+    for job in jobs:
+        wait = job.time_left if job.state == "RUNNING" else job.reason
+        rows.append([job.id, job.state.lower(), shorten(job.label, LABEL_WIDTH), wait])
+    table = tabulate(rows, ["job", "state", "rule", "time left or reason"], "simple", disable_numparse=True)
+    return "\n".join(["jobs in Slurm's queue", "", *(line.rstrip() for line in table.splitlines())])
 
 
 def _show_failures(failures: list[Failure]) -> str:

@@ -15,7 +15,16 @@ from snakemake.cli import parse_args
 from snakemake.utils import available_cpu_count
 
 from docmt.cli.main import main
-from docmt.cli.run import MERGED, MERGED_DRY_RUN, REASON_WIDTH, TARGETS, _print_plan, read_change, shorten_reason
+from docmt.cli.run import (
+    MERGED,
+    MERGED_DRY_RUN,
+    REASON_WIDTH,
+    TARGETS,
+    _print_plan,
+    find_profiles,
+    read_change,
+    shorten_reason,
+)
 from docmt.config.artifacts.study import STAGES
 from docmt.config.loading import load_config, read_config_files
 from docmt.errors import UserError
@@ -327,3 +336,20 @@ def test_gpus_limit_the_jobs_of_this_machine_only(called, monkeypatch):
     assert not called("my.yaml", "--profile", str(ROOT / "slurm")).resources
     monkeypatch.setenv("SNAKEMAKE_PROFILE", str(ROOT / "slurm"))
     assert not called("my.yaml").resources
+
+
+def test_shipped_profile_needs_no_copy(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    options = ["--profile", "slurm", "--profile", "slurm/university", "--profile", "mine", "slurm"]
+    paths = [str(ROOT / "slurm"), str(ROOT / "slurm/university"), "mine"]
+    assert find_profiles(options, ROOT) == [
+        "--profile",
+        paths[0],
+        "--profile",
+        paths[1],
+        "--profile",
+        *paths[2:],
+        "slurm",
+    ]
+    (tmp_path / "slurm").mkdir()
+    assert find_profiles(options, ROOT)[1] == "slurm"

@@ -124,7 +124,7 @@ def test_a_refused_submission_is_retried_and_a_restart_of_the_controller_goes_un
 ):
     cluster.stop_controller()
     call = study.call(MODEL)
-    call.wait_for("sbatch failed|Trying to restart")
+    call.wait_for("no place for job .* submitted again")
     cluster.start_controller()
     call.wait_for_update(50)
     cluster.stop_controller()

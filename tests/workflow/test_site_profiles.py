@@ -133,3 +133,4 @@ def test_a_container_gets_the_words_of_a_job(site, program, tmp_path, monkeypatc
     words = done.stdout.splitlines()
     assert words[:2] == ["exec", "--nv" if site == "container" else "--rocm"]
     assert words[-4:] == ["docmt", "train", "--settings", '{"a b": 1}']
+    assert "//" not in done.stdout
