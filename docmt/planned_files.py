@@ -27,15 +27,15 @@ def check_version(run: Mapping[str, Any] | None = None) -> None:
     version = (run or _read_run(os.environ.get(RUN_VARIABLE))).get("version", __version__)
     if version != __version__:
         raise UserError(
-            f"docmt {__version__}: this run was planned with docmt {version}, which was replaced in the meantime: "
-            "start the run again"
+            f"docmt {__version__}: this run was planned with docmt {version}: if docmt was replaced in the meantime, "
+            "start the run again; if jobs run in a container, build its image again"
         )
 
 
 def planned_digest(path: Path) -> str | None:
     """Return the SHA-256 of a user-supplied file when the run was planned. None without a run, or for other files."""
     files = _read_run(os.environ.get(RUN_VARIABLE)).get("files", {})
-    return files.get(os.path.realpath(path)) if files else None
+    return files.get(os.path.realpath(path)) or files.get(os.path.abspath(path)) if files else None
 
 
 @functools.cache

@@ -11,12 +11,15 @@ PACKAGE = {
             def __init__(self, folder):
                 self.folder = folder
             def get_entry(self, entry):
+                if entry.did == "offline":
+                    raise OSError("no route\\nto host")
                 return entry.did
         """,
     "entry": """
         class DatasetId(str):
             @classmethod
             def parse(cls, name):
+                assert name.split("-")[1].islower(), "name must be in lower case"
                 return cls(name)
         """,
     "index": """
@@ -29,6 +32,8 @@ PACKAGE = {
             "Statmt-europarl-10-deu-eng": entry("europarl", cite=("europarl",)),
             "Statmt-news_commentary-18-deu-eng": entry("news", cite=None),
             "OPUS-broken-1-deu-eng": entry("broken", cite=None),
+            "OPUS-blank-1-deu-eng": entry("blank", cite=None),
+            "OPUS-offline-1-deu-eng": entry("offline", cite=None),
         })
         """,
     "parser": """
@@ -39,6 +44,8 @@ PACKAGE = {
                 for number in range(6):
                     if self.path == "broken" and number == 3:
                         raise SystemExit("the connection broke")
+                    if self.path == "blank" and number == 3:
+                        [""][1]
                     if self.path == "news" and number == 4:
                         yield ["", ""]
                     pair = [f"Satz\\t{number}.", f"Sentence {number}."]

@@ -45,7 +45,11 @@ def load_plan(workflow: "Workflow", values: Mapping[str, Any]) -> Plan:
 
 def start_run(workflow: "Workflow", values: Mapping[str, Any], plan: Plan) -> None:
     """Write the run file and pass it to all jobs of this run."""
-    files = {os.path.realpath(user_file.file): user_file.fingerprint for user_file in user_files(plan.study)}
+    files = {}
+    for user_file in user_files(plan.study):
+        # A container can have a folder in place of the host's link.
+        for path in (os.path.realpath(user_file.file), os.path.abspath(user_file.file)):
+            files[path] = user_file.fingerprint
     # In the order of the configuration, which is the order of tables.
     text = json.dumps({**values, RUN_KEY: {"version": __version__, "files": files}}, ensure_ascii=False)
     path = RUN_FOLDER.absolute() / f"{fingerprint(text)}.json"

@@ -68,12 +68,19 @@ def fetch_mtdata(corpus: MtdataCorpus, out: Path, *, python: str | None = None) 
         raise UserError(f"corpora.mtdata: {command[0]}: cannot be started ({error.strerror})") from None
     with process:
         assert process.stdout is not None
-        lines = map(json.loads, process.stdout)
+        lines = (_refuse_error(json.loads(line), corpus) for line in process.stdout)
         if (origin := next(lines, None)) is not None:
             write_lines(out, _table(lines, corpus, process))
             write_json(out.with_suffix(".json"), origin)
     if origin is None:
         raise _failure(corpus)
+
+
+def _refuse_error(value: Any, corpus: MtdataCorpus) -> Any:
+    """Return what the program printed. Raises UserError if it is an error."""
+    if "error" in value:
+        raise UserError(f"corpora.mtdata: {corpus.id} {' '.join(value['error'].split())}")
+    return value
 
 
 def _failure(corpus: MtdataCorpus) -> UserError:

@@ -100,6 +100,24 @@ def test_changed_user_file_is_refused_where_it_is_read(read, path, run_file, fol
     read(Path(path))
 
 
+@pytest.mark.parametrize("name", ["scratch/talks.en", "scratch/more/talks.en"])
+def test_folders_bound_over_links_are_compared(name, folder):
+    target, link = folder / "disk", folder / "scratch"
+    link.symlink_to(target)
+    write_lines(target / Path(name).relative_to("scratch"), ["Hello ."], checksum=False)
+    files = {"en": str(folder / name), "de": "more/talks.de"}
+    talks = TALKS | {"splits": {"all": {"files": files}}}
+    values = VALUES | {"corpora": VALUES["corpora"] | {"custom": {"talks": talks}}}
+    main = workflow(is_main_process=True)
+    start_run(main, values, load_plan(main, values))
+    link.unlink()
+    target.rename(link)
+    read_bytes(folder / name)
+    write_lines(folder / name, ["Hello !"], checksum=False)
+    with pytest.raises(UserError, match="was changed after this run was planned"):
+        read_bytes(folder / name)
+
+
 def test_other_files_have_no_planned_checksum(run_file, folder):
     write_lines(folder / "results/a.en", ["a"])
     assert read_bytes(folder / "results/a.en") == b"a\n"
@@ -111,7 +129,7 @@ def test_other_files_have_no_planned_checksum(run_file, folder):
     [
         (
             {"docmt_run": {"version": "99.0", "files": {}}},
-            "planned with docmt 99.0, which was replaced in the meantime",
+            "planned with docmt 99.0: if docmt was replaced in the meantime, start the run again",
         ),
         ({}, "this job was started without a run file"),
     ],

@@ -38,7 +38,22 @@ def test_rows_are_fetched_with_their_documents_and_their_origin(python, tmp_path
     [
         ({"id": EUROPARL, "documents": "paragraph"}, "row 1 has no field 'paragraph'; its fields: doc_id"),
         ({"id": "OPUS-broken-1-deu-eng"}, "OPUS-broken-1-deu-eng cannot be fetched"),
-        ({"id": "Statmt-europarl-11-deu-eng"}, "Statmt-europarl-11-deu-eng cannot be fetched"),
+        (
+            {"id": "Statmt-europarl-11-deu-eng"},
+            r"-deu-eng is not in mtdata \(LookupError: .* 0\.5\.1\): `mtdata list -id` prints all ids$",
+        ),
+        (
+            {"id": "Statmt-Europarl-10-deu-eng"},
+            r"-deu-eng is not in mtdata \(AssertionError: name must be in lower case\): `mtdata list -id`",
+        ),
+        (
+            {"id": "OPUS-offline-1-deu-eng"},
+            r"-deu-eng cannot be downloaded \(OSError: no route to host\): try again later, or declare files of yours",
+        ),
+        (
+            {"id": "OPUS-blank-1-deu-eng"},
+            r"-deu-eng cannot be parsed by mtdata \(IndexError: .*\): declare its files in `corpora\.custom`: blank$",
+        ),
         ({"id": EUROPARL, "python": "/no/python"}, "/no/python: cannot be started"),
     ],
 )

@@ -5,7 +5,7 @@ import os
 
 import pytest
 import warm
-from studies import RUN, Study, snakemake
+from studies import ROOT, RUN, Study, snakemake
 from test_workflow_records import custom
 
 from docmt.config.loading import read_config_file
@@ -56,6 +56,23 @@ def test_user_file_changed_during_run_is_refused(study, tmp_path):
     done = study.run(CUSTOM, changes=changes)
     assert done.returncode == 0, done.stderr
     assert (study.folder / CUSTOM.replace("documents.tsv", "en")).read_text(encoding="utf-8") == "Good morning .\n"
+
+
+@pytest.mark.parametrize(("site", "program"), [("container", "apptainer"), ("lumi", "singularity")])
+def test_container_reads_the_study_configuration(site, program, study, tmp_path):
+    # The image has another PATH and its own docmt, and gets the other variables of the job.
+    engine = editing(
+        tmp_path / "bin", f"until [[ $1 == docmt ]]; do shift; done; shift\necho $1 $2 $DOCMT_RUN >> {tmp_path}/calls"
+    )
+    (engine / "docmt").rename(engine / program)
+    controlled = {"corpora": {"controlled": {"controlled": {"n_train_documents": 7}}}}
+    done = study.run(TARGET, changes=controlled, programs=[ROOT / "slurm" / site, engine])
+    assert done.returncode == 0, done.stderr
+    calls = (tmp_path / "calls").read_text(encoding="utf-8").splitlines()
+    assert calls == [f"{words} {run_file(study)}" for words in ("controlled generate", "corpora combine")]
+    index = (study.folder / TARGET).read_text(encoding="utf-8")
+    assert "train-000006" in index
+    assert "train-000007" not in index
 
 
 def test_jobs_read_the_run_file(study):
