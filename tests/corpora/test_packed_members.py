@@ -50,7 +50,7 @@ def below(folder: str, files: dict[str, bytes]) -> dict[str, bytes]:
 
 
 TAR = plain_tar(FILES)
-WRONG = FILES | {"trees/train/a.dis": b"( Root (A) )"}
+WRONG = FILES | {"trees/train/a.dis": b"( Root (A) )", "trees/train/same.dis": b"( Root (A) )"}
 
 
 @pytest.fixture(autouse=True)
