@@ -21,6 +21,10 @@ from docmt.errors import UserError
 from docmt.settings import Settings, UserPath, check_name, nearest
 
 
+def _read_catalog_file(name: str) -> str:
+    return (resources.files("docmt.corpora") / "catalog" / name).read_text(encoding="utf-8")
+
+
 class Address(Settings):
     """An address for fetching a file."""
 
@@ -33,6 +37,22 @@ class Address(Settings):
     sentences are still checked on reading."""
 
 
+class Members(Settings):
+    """The members of a tar that docmt packs from a publisher's archive."""
+
+    list: str
+    """Name of a file next to the YAML file of the family, with SHA-256 and name of each member, as `sha256sum` prints
+    them."""
+    pattern: str
+    """Pattern for the names in `list` that belong to this tar."""
+
+    def read(self) -> dict[str, str]:
+        """Return member name → SHA-256, sorted by name."""
+        pairs = [line.split(maxsplit=1) for line in _read_catalog_file(self.list).splitlines()]
+        digests = {name: digest for digest, name in pairs}
+        return {name: digests[name] for name in matching_names(self.pattern, digests)}
+
+
 class SourceFile(Settings):
     """One file of a corpus, under its published name."""
 
@@ -40,6 +60,9 @@ class SourceFile(Settings):
     """Addresses, best first. Without addresses, you have to obtain the file as described in `obtain`."""
     obtain: str | None = None
     """For a file without addresses: its name and source."""
+    members: Members | None = None
+    """For a tar that docmt packs: its members. The addresses serve archives that contain them, in any folder and next
+    to other files."""
     sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
     """SHA-256 of the uncompressed content."""
     sha256_gz: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
@@ -83,8 +106,7 @@ class FileTable(Settings):
 
     def rows(self) -> dict[str, dict[str, Any]]:
         """Return file name → values of a SourceFile."""
-        folder = resources.files("docmt.corpora") / "catalog"
-        lines = (folder / self.table).read_text(encoding="utf-8").splitlines()
+        lines = _read_catalog_file(self.table).splitlines()
         files = {}
         for row in csv.DictReader(lines, delimiter="\t"):
             name, path = row.pop("file"), row.pop("path")

@@ -1,32 +1,33 @@
 """Fetching of catalog files from a mirror folder or the first working address, with checksums."""
 
-import errno
+import contextlib
 import functools
 import hashlib
 import logging
+import os
+import platform
+import re
 import shutil
-import tarfile
 import tempfile
-import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from docmt import checksums
+from docmt.corpora.archives import extract, pack
 from docmt.corpora.catalog import Address, Entry, SourceFile
 from docmt.corpora.download import MAX_BYTES, AddressError, download
-from docmt.corpora.readers.tar_files import CORRUPT_TAR
-from docmt.decompression import check_expansion, open_gzip
+from docmt.decompression import open_gzip
 from docmt.errors import UserError
 from docmt.files import atomic_path, describe_disk_full, read_json, sha256_file, write_json
 
 log = logging.getLogger(__name__)
 
-ARCHIVES = ".archives"
+DOWNLOADS = ".archives"
 RECORD = "fetched.json"
+BY_HAND = "placed by hand"
+"""Origin of files that docmt has not fetched."""
 GZIP_MAGIC = b"\x1f\x8b"
-# The last three for impossible offsets, unknown compression, and encrypted members in zip archives.
-CORRUPT_ARCHIVE = (*CORRUPT_TAR, zipfile.BadZipFile, ValueError, NotImplementedError, RuntimeError)
 
 
 def fetch_corpus(
@@ -43,37 +44,81 @@ def fetch_files(
 ) -> dict[str, str]:
     """Put uncompressed files into the folder `out`, under their published names.
 
-    Correct files in `out` are kept. `fetched.json` records the origins of files. Returns name → origin.
+    Correct files in `out` are kept, and other files are never replaced. `fetched.json` records the origins of files.
+    Several processes can fetch into the same folder. Returns name → origin.
     """
     if mirror is not None and not mirror.is_dir():
         raise UserError(f"mirror {mirror}: no such folder")
     held = None if mirror is None else mirror / mirror_folder
-    record_path = out / RECORD
-    record: dict[str, str] = read_json(record_path) if record_path.exists() else {}
-    with describe_disk_full(out):
+    record: dict[str, str] = {}
+    with describe_disk_full(out), _downloads_folder(out / DOWNLOADS) as downloads:
         for name, file in files.items():
             target = out / name
+            record = _read_record(out)
             unchecked = {address.url for address in file.addresses if not address.is_checked}
             if target.is_file() and (_is_same(target, file) or record.get(name) in unchecked):
                 # Without a published checksum, the file must still have the checksum of the first fetch.
                 with checksums.open_verified(target):
-                    record.setdefault(name, "placed by hand")
-                continue
-            record[name] = _fetch_file(name, file, out, where=where, held=held)
-            log.info("%s: %s", target, record[name])
+                    origin = record.get(name, BY_HAND)
+            else:
+                origin = _fetch_file(name, file, out, where=where, held=held, downloads=downloads)
+                log.info("%s: %s", target, origin)
             # After every file, so that an interrupted fetch remembers the origins of unchecked files.
-            write_json(record_path, record, checksum=False)
-        write_json(record_path, record, checksum=False)
-        shutil.rmtree(out / ARCHIVES, ignore_errors=True)
+            if record.get(name) != origin:
+                record = _read_record(out) | {name: origin}  # another process can have written it
+                write_json(out / RECORD, record, checksum=False)
     return record
 
 
-def _fetch_file(name: str, file: SourceFile, out: Path, *, where: str, held: Path | None) -> str:
+def _read_record(out: Path) -> dict[str, str]:
+    path = out / RECORD
+    return read_json(path) if path.exists() else {}
+
+
+@contextlib.contextmanager
+def _downloads_folder(parent: Path) -> Iterator[Path]:
+    """Yield this process's folder for unfinished downloads and archives. It is removed on success.
+
+    The folder of a process that has ended on this machine is used again, so that its downloads resume.
+    """
+    node = platform.node()
+    folder = parent / f"{node}-{os.getpid()}"
+    former = [path for path in parent.glob(f"{node}-*") if re.fullmatch(r"\d+", path.name.removeprefix(f"{node}-"))]
+    ended = [path for path in former if _has_ended(int(path.name.rpartition("-")[2]))]
+    if ended and not folder.exists():
+        with contextlib.suppress(OSError):  # another process was faster
+            ended[0].rename(folder)
+    yield folder
+    for path in (folder, *ended):
+        shutil.rmtree(path, ignore_errors=True)
+    with contextlib.suppress(OSError):  # without downloads of other processes
+        parent.rmdir()
+
+
+def _has_ended(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except OSError as error:
+        return isinstance(error, ProcessLookupError)
+    return False
+
+
+def _fetch_file(name: str, file: SourceFile, out: Path, *, where: str, held: Path | None, downloads: Path) -> str:
     """Put a file into place, from a mirror folder or an address. Returns the origin."""
     target = out / name
-    tried = ["the existing file has another checksum"] if target.is_file() else []
+    existing = mirrored(out, name)
+    if existing is not None:
+        try:
+            place(existing, target, file)
+            return BY_HAND
+        except AddressError as error:
+            raise UserError(
+                f"{where}: {existing} is not the published file ({error}): remove it to fetch the published file. To "
+                "use a corrected text, describe it in `corpora.custom`"
+            ) from None
+    tried = []
     if held is not None:
-        source = mirrored(held, name)
+        source = mirrored(held, name, file)
         if source is None:
             tried.append("the mirror does not contain it")
         else:
@@ -81,10 +126,10 @@ def _fetch_file(name: str, file: SourceFile, out: Path, *, where: str, held: Pat
                 place(source, target, file)
                 return "mirror"
             except AddressError as error:
-                tried.append(f"mirror: {error}")
+                tried.append(f"{source}: {error}")
     for address in file.addresses:
         try:
-            _fetch_address(address, target, file, archives=out / ARCHIVES)
+            _fetch_address(address, target, file, downloads=downloads)
             return address.url
         except AddressError as error:
             log.warning("%s", error)
@@ -94,18 +139,28 @@ def _fetch_file(name: str, file: SourceFile, out: Path, *, where: str, held: Pat
     raise UserError(f"{where}: cannot fetch {name}: {advice} {target} ({file.check}){reasons}")
 
 
-def mirrored(folder: Path, name: str) -> Path | None:
-    """Return the path of a plain or gzip file in a mirror folder. None if there is none."""
+def mirrored(folder: Path, name: str, file: SourceFile | None = None) -> Path | None:
+    """Return the path of a plain or gzip file in a mirror folder. None if there is none.
+
+    The folder itself can contain the members of `file`, for example as a checkout.
+    """
     path = folder / name
-    return next((found for found in (path, path.with_name(path.name + ".gz")) if found.is_file()), None)
+    for candidate in (path, path.with_name(path.name + ".gz")):
+        if candidate.is_file():
+            return candidate
+    if file is not None and file.members is not None:
+        member = PurePosixPath(next(iter(file.members.read())))
+        if any(folder.rglob(member.name)):
+            return folder
+    return None
 
 
-def _fetch_address(address: Address, target: Path, file: SourceFile, *, archives: Path) -> None:
-    """Fetch a file, possibly inside an archive. Raises AddressError."""
+def _fetch_address(address: Address, target: Path, file: SourceFile, *, downloads: Path) -> None:
+    """Fetch a file, possibly from an archive. Raises AddressError."""
     # Named by the address, so that several members in an archive need one download.
     key = hashlib.sha256(address.url.encode("utf-8")).hexdigest()[:16]
-    if address.member is None:
-        arrived = archives / f"{key}-{target.name}"
+    if address.member is None and file.members is None:
+        arrived = downloads / f"{key}-{target.name}"
 
         def is_right(path: Path) -> bool:
             # Servers can send gzip for a name without `.gz`: check the received bytes, then their content.
@@ -122,28 +177,44 @@ def _fetch_address(address: Address, target: Path, file: SourceFile, *, archives
         place(arrived, target, file, is_checked=address.is_checked)
         arrived.unlink()
         return
-    archive = archives / key
-    if not archive.exists():
+    archive = downloads / key
+    is_old = archive.exists()
+    if not is_old:
         download(address.url, archive, most_bytes=MAX_BYTES)
-    with tempfile.TemporaryDirectory(dir=archives) as folder:
-        member = Path(folder) / "member"
-        _extract(archive, address.member, target=member, url=address.url)
-        place(member, target, file, is_checked=address.is_checked)
+    try:
+        if address.member is None:
+            place(archive, target, file, is_checked=address.is_checked)
+            return
+        with tempfile.TemporaryDirectory(dir=downloads) as folder:
+            member = Path(folder) / "member"
+            extract(archive, address.member, member)
+            place(member, target, file, is_checked=address.is_checked)
+    except AddressError as error:
+        # The next file or call must not use a wrong archive.
+        archive.unlink()
+        if not is_old:
+            raise AddressError(f"{address.url}: {error}") from None
+        log.warning("%s, fetched earlier from %s: %s: fetching it again", archive, address.url, error)
+        _fetch_address(address, target, file, downloads=downloads)
 
 
 def place(source: Path, target: Path, file: SourceFile, *, is_checked: bool = True) -> None:
-    """Write the content of a plain or gzip file to `target`. Without a published checksum, record one.
+    """Write the content of a plain or gzip file, or a tar of its members, to `target`.
+
+    Without a published checksum, record one.
 
     Raises AddressError and writes nothing if the checksum differs or the gzip file is corrupt.
     """
     with atomic_path(target, checksum=not (is_checked and file.is_published)) as temporary:
+        if file.members is not None:
+            pack(source, temporary, file.members.read())
         # Files with names such as corpus.tar.gz keep their compression.
-        if target.suffix == ".gz":
+        elif target.suffix == ".gz":
             shutil.copyfile(source, temporary)
         elif not unpack(source, temporary):
-            raise AddressError(f"{source}: the gzip file is corrupt")
+            raise AddressError("the gzip file is corrupt")
         if is_checked and not _is_same(temporary, file):
-            raise AddressError(f"{source}: the checksum differs")
+            raise AddressError("the checksum differs")
 
 
 def unpack(path: Path, target: Path) -> bool:
@@ -174,40 +245,3 @@ def _is_same(path: Path, file: SourceFile) -> bool:
         with open(path, "rb") as content:
             return hashlib.file_digest(content, start).hexdigest() == file.git_blob
     return file.bytes is None or path.stat().st_size == file.bytes
-
-
-def _extract(archive: Path, name: str, *, target: Path, url: str) -> None:
-    """Copy a regular file from an archive to `target`.
-
-    Raises AddressError if the archive is corrupt or has no such file, and UserError if it expands suspiciously.
-    """
-    try:
-        if zipfile.is_zipfile(archive):
-            # Check sizes in the directory of the archive before unpacking (zip bombs).
-            with zipfile.ZipFile(archive) as zipped:
-                if name in zipped.namelist():
-                    facts = zipped.getinfo(name)
-                    n_packed = min(facts.compress_size, archive.stat().st_size)  # the directory can contain wrong sizes
-                    check_expansion(facts.file_size, n_packed, where=f"{url}: {name}")
-                    with zipped.open(name) as stream, open(target, "wb") as file:
-                        shutil.copyfileobj(stream, file)
-                    return
-        else:
-            with tarfile.open(archive) as tarred:
-                for member in tarred:
-                    # Some publishers write `./name`. Links are skipped, since they could lead to any file.
-                    if not member.isfile() or PurePosixPath(member.name) != PurePosixPath(name):
-                        continue
-                    check_expansion(member.size, archive.stat().st_size, where=f"{url}: {name}")
-                    if stream := tarred.extractfile(member):
-                        with open(target, "wb") as file:
-                            shutil.copyfileobj(stream, file)
-                        return
-    except CORRUPT_ARCHIVE as error:
-        # A full disk does not mean a corrupt archive, but a negative offset (EINVAL) does.
-        if getattr(error, "errno", None) not in (None, errno.EINVAL):
-            raise
-        # The next file or call must not use a corrupt archive.
-        archive.unlink(missing_ok=True)
-        raise AddressError(f"{url}: the archive is corrupt ({error})") from None
-    raise AddressError(f"{url}: the archive has no file {name}")

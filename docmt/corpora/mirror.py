@@ -30,19 +30,20 @@ class CheckResult:
 
 def check_corpus(entry: Entry, mirror: Path) -> Iterator[CheckResult]:
     """Verify checksums and read all splits. Problems are yielded as results, not raised."""
+    held, described = mirror / entry.family.mirror_folder, entry.family.files
     for name in entry.corpus.splits:
         wanted = entry.file_names([name])
-        sources = {file: source for file in wanted if (source := mirrored(mirror / entry.family.mirror_folder, file))}
+        sources = {file: source for file in wanted if (source := mirrored(held, file, described[file]))}
         if n_missing := len(wanted) - len(sources):
             yield CheckResult(entry.name, name, "absent", note=f"{n_missing} of {len(wanted)} files are missing")
             continue
         with tempfile.TemporaryDirectory() as folder:
             try:
                 for file, source in sources.items():
-                    place(source, Path(folder) / file, entry.family.files[file])
+                    place(source, Path(folder) / file, described[file])
                 yield _read(entry, name, Path(folder))
             except (UserError, AddressError) as error:
-                yield CheckResult(entry.name, name, "bad", note=str(error))
+                yield CheckResult(entry.name, name, "bad", note=f"{error}")
 
 
 def _read(entry: Entry, name: str, folder: Path) -> CheckResult:
