@@ -9,7 +9,7 @@ import re
 import sys
 import time
 from _thread import start_new_thread
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from threading import Timer
 from typing import Any
@@ -86,7 +86,7 @@ def patch_cancelling() -> None:
 
     cancel = Executor.cancel_jobs
 
-    def cancel_jobs(self: Executor, active_jobs: list[Any]) -> None:
+    def cancel_jobs(self: Any, active_jobs: list[Any]) -> None:
         cancel(self, active_jobs)
         print("docmt: jobs are cancelled; Snakemake ends within 3 minutes, without another Ctrl-C", file=sys.stderr)
 
@@ -100,7 +100,7 @@ def patch_refused_submissions() -> None:
     report = Executor._report_job_error_threadsafe
     pauses: dict[Any, float] = {}
 
-    def report_or_wait(self: Executor, job_info: Any, msg: str) -> None:
+    def report_or_wait(self: Any, job_info: Any, msg: str) -> None:
         if (refusal := REFUSAL.search(msg)) is None:
             return report(self, job_info, msg)
         reason = "; ".join(line.removeprefix("sbatch: error: ") for line in refusal[1].splitlines())
@@ -128,7 +128,7 @@ def patch_retries() -> None:
 
     report = Executor.report_job_error
 
-    def report_job_error(self: Executor, job_info: Any, msg: str | None = None, **details: Any) -> None:
+    def report_job_error(self: Any, job_info: Any, msg: str | None = None, **details: Any) -> None:
         job = job_info.job
         members = job.jobs if job.is_group() else [job]
         if any(ends_with_user_error(Path(log)) for member in members for log in member.log):
@@ -177,7 +177,7 @@ def patch_slurm_outages() -> None:
     last_answer = time.monotonic()
     absences: dict[str, int] = {}
 
-    async def query_or_wait(command: str, logger: Any) -> tuple[dict[str, str], float]:
+    async def query_or_wait(command: str, logger: Any) -> tuple[dict[str, str], float | None]:
         nonlocal states, last_answer
         answer, seconds = await query(command, logger)
         states = answer if command.startswith("squeue") else None
@@ -188,9 +188,9 @@ def patch_slurm_outages() -> None:
         last_answer = time.monotonic()
         return answer, seconds
 
-    async def check_active_jobs(self: plugin.Executor, active_jobs: list[Any]) -> AsyncIterator[Any]:
+    async def check_active_jobs(self: Any, active_jobs: list[Any]) -> AsyncGenerator[Any, None]:
         async for job in check(self, active_jobs):
-            name = job.external_jobid
+            name = str(job.external_jobid)
             if states is not None:
                 absences[name] = 0 if name in states else absences.get(name, 0) + 1
             if absences.get(name, 0) < N_ABSENCES:
