@@ -25,14 +25,14 @@ MAX_MEMBER_BYTES = 1 << 26
 """Maximum size of a file in a packed tar. Of a larger one, only the start is read, which has another checksum."""
 
 
-def extract(archive: Path, name: str, target: Path) -> None:
-    """Copy a file from an archive to `target`.
+def extract(archive: Path, name: str, target: Path, *, where: str) -> None:
+    """Copy a file from an archive to `target`. `where` names the archive in errors.
 
     Raises AddressError if the archive is corrupt or has no such file, and UserError if it expands suspiciously.
     """
     path = PurePosixPath(name)  # some publishers write `./name`
     with _refuse_corrupt():
-        for stream in _read(archive, lambda member: PurePosixPath(member) == path):
+        for stream in _read(archive, lambda member: PurePosixPath(member) == path, where=where):
             with open(target, "wb") as file:
                 shutil.copyfileobj(stream, file)
             return
@@ -49,7 +49,7 @@ def pack(source: Path, target: Path, members: Mapping[str, str]) -> None:
     digests = set(members.values())
     contents: dict[str, bytes] = {}
     with _refuse_corrupt():
-        for stream in _read(source, lambda member: PurePosixPath(member).name in names):
+        for stream in _read(source, lambda member: PurePosixPath(member).name in names, where=str(source)):
             content = stream.read(MAX_MEMBER_BYTES)
             digest = hashlib.sha256(content).hexdigest()
             if digest in digests:
@@ -65,7 +65,7 @@ def pack(source: Path, target: Path, members: Mapping[str, str]) -> None:
             packed.addfile(member, io.BytesIO(contents[digest]))
 
 
-def _read(source: Path, is_wanted: Callable[[str], bool]) -> Iterator[IO[bytes]]:
+def _read(source: Path, is_wanted: Callable[[str], bool], *, where: str) -> Iterator[IO[bytes]]:
     """Yield the contents of wanted files in a folder, a tar or a zip archive, one after the other."""
     if source.is_dir():
         for path in source.rglob("*"):
@@ -78,7 +78,7 @@ def _read(source: Path, is_wanted: Callable[[str], bool]) -> Iterator[IO[bytes]]
                 # Check sizes in the directory of the archive before unpacking (zip bombs).
                 facts = zipped.getinfo(name)
                 n_packed = min(facts.compress_size, source.stat().st_size)  # the directory can contain wrong sizes
-                check_expansion(facts.file_size, n_packed, where=f"{source}: {name}")
+                check_expansion(facts.file_size, n_packed, where=f"{where}: {name}")
                 with zipped.open(name) as stream:
                     yield stream
     else:
@@ -86,7 +86,7 @@ def _read(source: Path, is_wanted: Callable[[str], bool]) -> Iterator[IO[bytes]]
             for member in tarred:
                 # Links are skipped, since they could lead to any file.
                 if member.isfile() and is_wanted(member.name):
-                    check_expansion(member.size, source.stat().st_size, where=f"{source}: {member.name}")
+                    check_expansion(member.size, source.stat().st_size, where=f"{where}: {member.name}")
                     if stream := tarred.extractfile(member):
                         yield stream
 

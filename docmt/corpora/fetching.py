@@ -187,7 +187,7 @@ def _fetch_address(address: Address, target: Path, file: SourceFile, *, download
             return
         with tempfile.TemporaryDirectory(dir=downloads) as folder:
             member = Path(folder) / "member"
-            extract(archive, address.member, member)
+            extract(archive, address.member, member, where=address.url)
             place(member, target, file, is_checked=address.is_checked)
     except AddressError as error:
         # The next file or call must not use a wrong archive.
