@@ -101,11 +101,11 @@ def patch_refused_submissions() -> None:
     pauses: dict[Any, float] = {}
 
     def report_or_wait(self: Any, job_info: Any, msg: str) -> None:
-        if (refusal := REFUSAL.search(msg)) is None:
-            return report(self, job_info, msg)
-        reason = "; ".join(line.removeprefix("sbatch: error: ") for line in refusal[1].splitlines())
+        refusal = REFUSAL.search(msg)
+        lines = (refusal[1] if refusal else msg).strip().splitlines()
+        reason = "; ".join(line.removeprefix("sbatch: error: ") for line in lines)
         if not TEMPORARY.search(reason):
-            return report(self, job_info, f"sbatch refused this job: {reason}. ")
+            return report(self, job_info, f"sbatch refused this job: {reason}. " if refusal else msg)
         job = job_info.job
         pause = pauses.get(job, FIRST_PAUSE_SECONDS)
         pauses[job] = min(2 * pause, MAX_PAUSE_SECONDS)

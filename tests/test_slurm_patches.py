@@ -91,6 +91,13 @@ def test_full_queue_is_waited_for(executor, reports, timers, reason, caplog):
     assert f"no place for job 7 yet ({reason}): submitted again in 30 s" in caplog.text
 
 
+def test_absent_controller_is_waited_for(executor, reports, timers):
+    patches.patch_refused_submissions()
+    message = "Job submission failed with exception: Failed to run sinfo: Unable to contact slurm controller"
+    executor._report_job_error_threadsafe(SimpleNamespace(job=object.__new__(type("Job", (), {"jobid": 1}))), message)
+    assert (reports, timers) == ([], [30])
+
+
 def test_other_failures_keep_their_message(executor, reports):
     patches.patch_refused_submissions()
     executor._report_job_error_threadsafe(SimpleNamespace(job="job"), "no space left")
