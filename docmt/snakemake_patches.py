@@ -19,9 +19,12 @@ from docmt.snakemake import ends_with_user_error
 REFUSAL = re.compile(r"The error message was '(.*?)'\.\n", re.DOTALL)
 """Pattern for the words of `sbatch` in the plugin's message, before the whole command line."""
 TEMPORARY = re.compile(
-    r"MaxSubmit|job submit limit|temporarily unable|Unable to contact slurm|Socket timed out|Connection refused", re.I
+    r"MaxSubmit|temporarily unable|Unable to contact slurm|Socket timed out|Connection refused", re.I
 )
-"""Pattern for refusals that end by themselves: too many jobs in the queue, or a controller that is away."""
+"""Pattern for refusals that end by themselves: too many jobs in the queue, or a controller that is away.
+
+The words "job submit limit" are not among them, because Slurm also prints them for a time limit of a QOS.
+"""
 FIRST_PAUSE_SECONDS = 30.0
 MAX_PAUSE_SECONDS = 600.0
 N_ABSENCES = 3

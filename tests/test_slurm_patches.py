@@ -67,8 +67,9 @@ def refusal(*lines):
 )
 def test_refusal_is_reported_in_one_line(executor, reports, timers, reason):
     patches.patch_refused_submissions()
-    executor._report_job_error_threadsafe(SimpleNamespace(job="job"), refusal(reason, "Batch job submission failed"))
-    assert reports == [f"sbatch refused this job: {reason}; Batch job submission failed. "]
+    second = "Batch job submission failed: Job violates accounting/QOS policy (job submit limit, and/or time limits)"
+    executor._report_job_error_threadsafe(SimpleNamespace(job="job"), refusal(reason, second))
+    assert reports == [f"sbatch refused this job: {reason}; {second}. "]
     assert timers == []
 
 
