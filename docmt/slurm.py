@@ -38,8 +38,8 @@ class SlurmJob:
     id: str
     state: str
     label: str
-    reason: str = ""
-    time_left: str = ""
+    reason: str
+    time_left: str
 
 
 def list_jobs(folder: Path, *, timeout_seconds: float = TIMEOUT_SECONDS) -> list[SlurmJob]:
@@ -67,9 +67,9 @@ def list_jobs(folder: Path, *, timeout_seconds: float = TIMEOUT_SECONDS) -> list
         fields = line.split("|")
         if len(fields) <= len(FIELDS):
             raise QueueError(f"squeue printed {line!r}, not {len(FIELDS)} fields")
-        job_id, state, comment, path, reason, time_left = fields[: len(FIELDS)]
+        job_id, state, comment, path, *others = fields[: len(FIELDS)]
         if path.startswith(logs):
-            jobs.append(SlurmJob(job_id, state, slurm_label(comment), reason, time_left))
+            jobs.append(SlurmJob(job_id, state, slurm_label(comment), *others))
     return jobs
 
 

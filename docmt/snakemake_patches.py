@@ -163,11 +163,13 @@ def patch_runtime_limit() -> None:
 
 def patch_step_cores() -> None:
     """Give the step inside a Slurm job all cores of the job. The plugin counts them only for GPUs by `--gpus`."""
+    n_cores = os.environ.get("SLURM_CPUS_ON_NODE")
+    if n_cores is None:
+        return
     import snakemake_executor_plugin_slurm_jobstep as plugin
 
-    if n_cores := os.environ.get("SLURM_CPUS_ON_NODE"):
-        choose = plugin.get_cpu_setting
-        plugin.get_cpu_setting = lambda job, gpu: choose(job, gpu) and f"--cpus-per-task={n_cores}"
+    choose = plugin.get_cpu_setting
+    plugin.get_cpu_setting = lambda job, gpu: choose(job, gpu) and f"--cpus-per-task={n_cores}"
 
 
 def patch_slurm_outages() -> None:

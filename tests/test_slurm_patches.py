@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 import pytest
@@ -50,6 +51,13 @@ def timers(monkeypatch):
     return pauses
 
 
+@dataclass(frozen=True)
+class Job:
+    """A job, which can be a key."""
+
+    jobid: int
+
+
 def refusal(*lines):
     words = "\n".join(f"sbatch: error: {line}" for line in lines)
     return f"SLURM sbatch failed. The error message was '{words}'.\n    sbatch call:\n        sbatch --long"
@@ -67,7 +75,8 @@ def refusal(*lines):
 )
 def test_refusal_is_reported_in_one_line(executor, reports, timers, reason):
     patches.patch_refused_submissions()
-    second = "Batch job submission failed: Job violates accounting/QOS policy (job submit limit, and/or time limits)"
+    limits = "job submit limit, user's size and/or time limits"  # what Slurm prints for all of them
+    second = f"Batch job submission failed: Job violates accounting/QOS policy ({limits})"
     executor._report_job_error_threadsafe(SimpleNamespace(job="job"), refusal(reason, second))
     assert reports == [f"sbatch refused this job: {reason}; {second}. "]
     assert timers == []
@@ -79,11 +88,7 @@ def test_refusal_is_reported_in_one_line(executor, reports, timers, reason):
 )
 def test_full_queue_is_waited_for(executor, reports, timers, reason, caplog):
     patches.patch_refused_submissions()
-
-    class Job:
-        jobid = 7
-
-    job = Job()
+    job = Job(7)
     for _ in range(7):
         executor._report_job_error_threadsafe(SimpleNamespace(job=job), refusal(reason))
     assert reports == []
@@ -95,7 +100,7 @@ def test_full_queue_is_waited_for(executor, reports, timers, reason, caplog):
 def test_absent_controller_is_waited_for(executor, reports, timers):
     patches.patch_refused_submissions()
     message = "Job submission failed with exception: Failed to run sinfo: Unable to contact slurm controller"
-    executor._report_job_error_threadsafe(SimpleNamespace(job=object.__new__(type("Job", (), {"jobid": 1}))), message)
+    executor._report_job_error_threadsafe(SimpleNamespace(job=Job(7)), message)
     assert (reports, timers) == ([], [30])
 
 

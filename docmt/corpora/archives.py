@@ -42,8 +42,8 @@ def extract(archive: Path, name: str, target: Path, *, where: str) -> None:
 def pack(source: Path, target: Path, members: Mapping[str, str]) -> None:
     """Write a tar of `members` (name → SHA-256) from an archive or a folder.
 
-    The bytes of the tar depend only on the names and contents of the members. In `source`, they can be in any folder,
-    since their checksums identify them. Errors are those of `extract`.
+    The bytes of the tar depend only on the names and contents of the members. A checksum identifies a member, so
+    `source` can contain it in any folder. Raises the same errors as `extract`.
     """
     names = {PurePosixPath(name).name for name in members}
     digests = set(members.values())

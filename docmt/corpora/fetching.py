@@ -6,7 +6,6 @@ import hashlib
 import logging
 import os
 import platform
-import re
 import shutil
 import tempfile
 import zlib
@@ -81,10 +80,10 @@ def _downloads_folder(parent: Path) -> Iterator[Path]:
 
     The folder of a process that has ended on this machine is used again, so that its downloads resume.
     """
-    node = platform.node()
-    folder = parent / f"{node}-{os.getpid()}"
-    former = [path for path in parent.glob(f"{node}-*") if re.fullmatch(r"\d+", path.name.removeprefix(f"{node}-"))]
-    ended = [path for path in former if _has_ended(int(path.name.rpartition("-")[2]))]
+    prefix = f"{platform.node()}-"
+    folder = parent / f"{prefix}{os.getpid()}"
+    processes = {path: path.name.removeprefix(prefix) for path in parent.glob(f"{prefix}*")}
+    ended = [path for path, process in processes.items() if process.isdecimal() and _has_ended(int(process))]
     if ended and not folder.exists():
         with contextlib.suppress(OSError):  # another process was faster
             ended[0].rename(folder)

@@ -43,7 +43,7 @@ def check_corpus(entry: Entry, mirror: Path) -> Iterator[CheckResult]:
                     place(source, Path(folder) / file, described[file])
                 yield _read(entry, name, Path(folder))
             except (UserError, AddressError) as error:
-                yield CheckResult(entry.name, name, "bad", note=f"{error}")
+                yield CheckResult(entry.name, name, "bad", note=str(error))
 
 
 def _read(entry: Entry, name: str, folder: Path) -> CheckResult:

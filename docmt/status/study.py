@@ -3,6 +3,7 @@
 import re
 import time
 from pathlib import Path
+from typing import Any
 
 from tabulate import tabulate
 
@@ -96,7 +97,11 @@ def _show_trainings(trainings: list[Training]) -> str:
         rows.append([shorten(name, NAME_WIDTH), training.state, updates, speed, loss, duration(training.eta_seconds)])
     header = ["run", "state", "updates", "tok/s", "loss", "ETA"]
     alignments = ["left", "left", "left", "right", "right", "right"]
-    table = tabulate(rows, header, "simple", colalign=alignments, disable_numparse=True)
+    return _show_table(title, rows, header, colalign=alignments)
+
+
+def _show_table(title: str, rows: list[list[str]], header: list[str], **options: Any) -> str:
+    table = tabulate(rows, header, "simple", disable_numparse=True, **options)
     return "\n".join([title, "", *(line.rstrip() for line in table.splitlines())])
 
 
@@ -112,8 +117,7 @@ def show_queue(folder: Path) -> str:
     for job in jobs:
         wait = job.time_left if job.state == "RUNNING" else job.reason
         rows.append([job.id, job.state.lower(), shorten(job.label, LABEL_WIDTH), wait])
-    table = tabulate(rows, ["job", "state", "rule", "time left or reason"], "simple", disable_numparse=True)
-    return "\n".join(["jobs in Slurm's queue", "", *(line.rstrip() for line in table.splitlines())])
+    return _show_table("jobs in Slurm's queue", rows, ["job", "state", "rule", "time left or reason"])
 
 
 def _show_failures(failures: list[Failure]) -> str:

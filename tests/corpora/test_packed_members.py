@@ -78,14 +78,14 @@ def treebank(url: str = "http://127.0.0.1:9/unused"):
 def test_forms_of_an_archive_give_one_tar(server, tmp_path, body, origin):
     url = server.plan("/archive", {"body": body})
     out, mirror = tmp_path / "deep" / "er" / "out", tmp_path / "mirror"
-    places = {
+    copies = {
         "mirror": mirror / "family" / "trees.tar",
         "by hand": out / "trees.tar",
         "by hand, compressed": out / "trees.tar.gz",
     }
-    if origin in places:
-        places[origin].parent.mkdir(parents=True)
-        places[origin].write_bytes(body)
+    if origin in copies:
+        copies[origin].parent.mkdir(parents=True)
+        copies[origin].write_bytes(body)
     fetch_corpus(treebank(url), out, mirror=mirror if origin == "mirror" else None)
     assert (out / "trees.tar").read_bytes() == TAR
     assert len(server.requests) == (origin == "address")

@@ -51,9 +51,9 @@ def test_dry_runs_plan_what_changed(finished):
     before = outputs(ancestors(final_outputs(Jobs(values).plan.study)))
     for change in changes(values):
         final = final_outputs(Jobs(merge(values, change)).plan.study)
-        kept = {file for file, artifact in outputs(ancestors(final)).items() if artifact.is_kept}
-        changed = {*outputs(changed_artifacts(before, final))} & kept
+        lasting_files = {file for file, artifact in outputs(ancestors(final)).items() if artifact.is_kept}
+        changed = {*outputs(changed_artifacts(before, final))} & lasting_files
         done = snakemake(finished.folder, "--dry-run", config=finished.config(change))
         assert done.returncode == 0, done.stderr
-        planned = {file for job in read_jobs(done.stdout + done.stderr) for file in job.outputs} & kept
+        planned = {file for job in read_jobs(done.stdout + done.stderr) for file in job.outputs} & lasting_files
         assert planned == changed, change
