@@ -9,7 +9,11 @@ from pathlib import Path
 import pytest
 from studies import Study, start_snakemake
 
+from docmt.config.references import CONTROLLED_SUITES
+from docmt.snakemake_records import STARTED, record_path
+
 TARGET = "results/controlled/corpora/en-de/train.documents.tsv"
+FIRST_JOB = "results/corpora/controlled/en-de"
 
 
 def working_in(folder):
@@ -31,8 +35,9 @@ def wait_until(condition):
 def test_after_a_kill_unlocking_and_the_same_call_end_in_the_same_files(alone, finished, tmp_path):
     study = Study(tmp_path)
     process = start_snakemake(tmp_path, "--cores", "1", TARGET, config=study.config())
-    marks = tmp_path / ".snakemake/incomplete"
-    wait_until(lambda: process.poll() is not None or (marks.is_dir() and any(marks.iterdir())))
+    # Snakemake starts a job, then marks its outputs in their order. Results of a job without marks are refused.
+    last_mark = record_path(tmp_path / STARTED, f"{FIRST_JOB}/suites/discourse/{CONTROLLED_SUITES[-1]}.jsonl")
+    wait_until(lambda: process.poll() is not None or last_mark.exists())
     wait_until(lambda: process.poll() is not None or set(working_in(tmp_path)) - {process.pid})  # the job itself
     if alone:
         process.kill()
@@ -40,7 +45,7 @@ def test_after_a_kill_unlocking_and_the_same_call_end_in_the_same_files(alone, f
         os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     wait_until(lambda: not list(working_in(tmp_path)))
-    assert alone == (tmp_path / "results/corpora/controlled/en-de/train.en").exists(), "the job continued to its end"
+    assert alone == (tmp_path / FIRST_JOB / "train.en").exists(), "the job continued to its end"
 
     assert study.run(TARGET).returncode != 0, "the folder is locked"
     assert study.run("--unlock").returncode == 0
