@@ -17,11 +17,13 @@ from docmt.errors import UserError
 from docmt.planned_files import planned_digest
 
 FOLDER = ".checksums"
+VERIFIED, EDITABLE = ".sha256", ".written"
+"""File name suffixes of records. Files with the second suffix are not verified when they are read."""
 
 
 def checksum_path(path: Path) -> Path:
     """Return the path of the recorded checksum of a file."""
-    return path.parent / FOLDER / f"{path.name}.sha256"
+    return path.parent / FOLDER / f"{path.name}{VERIFIED}"
 
 
 def replace_and_record(temporary: Path, path: Path) -> None:
@@ -43,18 +45,36 @@ def replace_and_record(temporary: Path, path: Path) -> None:
 def record_folder(folder: Path) -> None:
     """Record the checksums of all files in a folder that have no record yet."""
     for path in sorted(folder.rglob("*")):
-        if path.is_file() and path.parent.name != FOLDER and not (record := checksum_path(path)).exists():
-            record.parent.mkdir(exist_ok=True)
-            _write_record(path, record)
+        if path.is_file() and path.parent.name != FOLDER and not checksum_path(path).exists():
+            record_file(path)
 
 
-def _write_record(path: Path, record: Path) -> None:
+def record_file(path: Path, *, suffix: str = VERIFIED) -> str:
+    """Record and return the checksum of a file. With the suffix `EDITABLE`, the file can be edited."""
+    record = checksum_path(path).with_suffix(suffix)
+    record.parent.mkdir(exist_ok=True)
+    return _write_record(path, record)
+
+
+def is_unchanged(path: Path) -> bool:
+    """True if docmt wrote a file, and nothing has changed it since."""
+    records = [checksum_path(path).with_suffix(suffix) for suffix in (VERIFIED, EDITABLE)]
+    digests = [record.read_text(encoding="ascii", errors="replace")[:64] for record in records if record.is_file()]
+    return bool(digests) and not path.is_symlink() and path.is_file() and _digest(path) in digests
+
+
+def _digest(path: Path) -> str:
     with open(path, "rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _write_record(path: Path, record: Path) -> str:
+    digest = _digest(path)
     with open(record, "w", encoding="utf-8", newline="\n") as file:
         file.write(f"{digest}  {path.name}\n")
         file.flush()
         os.fsync(file.fileno())
+    return digest
 
 
 @contextlib.contextmanager

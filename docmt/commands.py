@@ -17,7 +17,8 @@ from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
 from docmt.errors import UserError
-from docmt.files import check_can_write
+from docmt.outputs import Output
+from docmt.provenance import job_facts_path
 from docmt.settings import Settings
 
 # Maximum line length of an example, so that terminals with 80 columns do not break it.
@@ -28,11 +29,6 @@ MIRROR_VARIABLE = "DOCMT_MIRROR"
 def option(help: str, **keywords: Any) -> Parameter:
     """Return the annotation of an option that several commands share."""
     return Parameter(help=help, **keywords)
-
-
-def written(help: str) -> Parameter:
-    """Return the annotation of an output file. It is checked at the start, since a command can run for hours."""
-    return option(help, validator=lambda _, path: None if path is None else check_can_write(path))
 
 
 if TYPE_CHECKING:
@@ -60,7 +56,10 @@ def optional_file(help: str) -> Parameter:
     return option(help, converter=convert, accepts_keys=False, n_tokens=-1, metavar="PATH")
 
 
-OutFile = Annotated[Path, written("file to write.")]
+OutFile = Annotated[Path, option("file to write."), Output()]
+OutFolder = Annotated[Path, Output(is_folder=True)]
+SharedFolder = Annotated[Path, Output(is_folder=True, keeps_content=True)]
+OutWithJobFacts = Annotated[OutFile, Output(lambda out, _: [out, job_facts_path(out)])]
 SrcLang = Annotated[str, option("source language code.")]
 TgtLang = Annotated[str, option("target language code.")]
 Jobs = Annotated[int, option("number of processes.")]

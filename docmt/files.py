@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
@@ -128,17 +127,6 @@ def iterate_lines(path: Path) -> Iterator[str]:
                 raise UserError(not_utf8(path, number, data[error.start])) from None
 
 
-def check_can_write(path: Path) -> None:
-    """Raise UserError if a path is a folder, is below a file, or is not writable."""
-    if path.is_dir():
-        raise UserError(f"{path}: is a folder, not a file")
-    place = next(parent for parent in path.absolute().parents if parent.exists())
-    if not place.is_dir():
-        raise UserError(f"{path}: cannot be written, because {place} is a file")
-    if not os.access(place, os.W_OK | os.X_OK):
-        raise UserError(f"{path}: cannot be written: {place} is read-only")
-
-
 def count_lines(path: Path) -> int | None:
     """Return the number of lines, for progress bars. None for compressed or missing files."""
     if Path(path).suffix == ".gz":
@@ -211,7 +199,7 @@ def _replace(temporary: Path, path: Path, *, checksum: bool) -> None:
             checksums.record_folder(temporary)
         checksum = False
         if path.exists():
-            shutil.rmtree(path)
+            os.replace(path, temporary.with_name(f"{path.name}.old"))  # removed with the temporary folder
     else:
         # Before the rename: after a power cut, a new name must not lead to old or missing data.
         with open(temporary, "rb") as file:

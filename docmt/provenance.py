@@ -66,11 +66,16 @@ def describe_result(*, settings: Any, fingerprint: str | None = None, **facts: A
     return describe(settings=settings, **facts) | ({"fingerprint": fingerprint} if fingerprint else {})
 
 
+def job_facts_path(out: Path) -> Path:
+    """Return the path of the facts about an artifact's job. For example, `model.job.json` next to `model.pt`."""
+    return out.with_suffix(".job.json")
+
+
 def write_job_facts(out: Path, **facts: Any) -> None:
-    """Write facts about the job that made an artifact as JSON, to `OUT_WITHOUT_SUFFIX.job.json`.
+    """Write facts about the job that made an artifact as JSON.
 
     Args:
-        out: the artifact. For example, the facts about `model.pt` go to `model.job.json` in the same folder.
+        out: the artifact.
         facts: `device` ("cpu" or "cuda"), `n_devices`, and further values.
     """
-    write_json(out.with_suffix(".job.json"), facts)
+    write_json(job_facts_path(out), facts)

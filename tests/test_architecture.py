@@ -42,6 +42,7 @@ BASE = (
     "gpu_locks",
     "languages",
     "logs",
+    "outputs",
     "paths",
     "planned_files",
     "processes",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from docmt.commands import CommandGroup
+from docmt.commands import CommandGroup, OutFile
 from docmt.errors import UserError
 from docmt.gpu_locks import VISIBLE, claim_gpus, claim_more, visible_gpus
 from docmt.models.presets import SIZES
@@ -39,7 +39,7 @@ commands = CommandGroup("bench", help="Check GPU results against the CPU, and be
 @commands.command
 def gpu(
     *,
-    out: Path = Path("bench-gpu.json"),
+    out: OutFile = Path("bench-gpu.json"),
     only: list[str] | None = None,
     device: Literal["cuda", "cpu"] = "cuda",
     size: str = "",

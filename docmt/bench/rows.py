@@ -67,7 +67,7 @@ def run_checks(
         bar.update()
         tqdm.write(f"{outcome.verdict:<17}{outcome.name:<46} {outcome.value}")
         content = {"provenance": provenance, "rows": [anonymize(asdict(row)) for row in rows.values()]}
-        write_json(out, content, checksum=False)
+        write_json(out, content)
 
     with tqdm(total=len(checks), unit=" rows", disable=None) as bar:
         for are_apart, group in itertools.groupby(checks, lambda name: workers is not None and name in workers.names):

@@ -2,8 +2,9 @@
 
 import json
 from pathlib import Path
+from typing import Annotated
 
-from docmt.commands import CommandGroup
+from docmt.commands import CommandGroup, OutFile
 from docmt.config.loading import check_user_files, load_config, read_config_file, read_config_files
 from docmt.config.manual import json_schema, manual, replace_manual
 from docmt.config.study_rows import USER_OUTPUT_KEYS
@@ -11,6 +12,7 @@ from docmt.config.systems import list_runs, model_settings, training_settings
 from docmt.errors import UserError
 from docmt.files import atomic_writer, read_text
 from docmt.models.presets import ARCHITECTURES, SIZES
+from docmt.outputs import Output
 from docmt.settings import look_up
 
 commands = CommandGroup("config")
@@ -75,7 +77,7 @@ def presets() -> None:
 
 
 @commands.command
-def schema(*, out: Path | None = None) -> None:
+def schema(*, out: OutFile | None = None) -> None:
     """Print the JSON schema for configuration files.
 
     Example:
@@ -87,12 +89,12 @@ def schema(*, out: Path | None = None) -> None:
     if out is None:
         print(json_schema(), end="")
         return
-    with atomic_writer(out, checksum=False) as file:
+    with atomic_writer(out) as file:
         file.write(json_schema())
 
 
 @commands.command(name="manual")
-def print_manual(*, into: Path | None = None) -> None:
+def print_manual(*, into: Annotated[Path | None, Output(keeps_content=True)] = None) -> None:
     """Print the settings reference as Markdown.
 
     Example:

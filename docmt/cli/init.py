@@ -9,7 +9,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from docmt.commands import CommandGroup
+from docmt.commands import CommandGroup, SharedFolder
 from docmt.errors import UserError
 
 PARTS = ("Snakefile", "workflow", "profiles", "slurm", "config", "environment.yml")
@@ -47,7 +47,7 @@ command = CommandGroup("init")
 
 @command.default
 def init(
-    folder: Path,
+    folder: SharedFolder,
     /,
     *,
     train: list[Path] | None = None,

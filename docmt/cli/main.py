@@ -13,9 +13,11 @@ from typing import Annotated, Any
 from cyclopts import CycloptsError, Group, Parameter
 
 from docmt import __version__
+from docmt.checksums import is_checking
 from docmt.commands import CommandGroup
 from docmt.errors import UserError, escape_controls
 from docmt.logs import set_up_logging
+from docmt.outputs import check_outputs
 from docmt.planned_files import check_version
 from docmt.utf8 import print_utf8, use_utf8
 
@@ -60,25 +62,32 @@ for group, module, name, help in (
 @app.meta.default
 def _run(
     *words: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
+    force: bool = False,
     verbose: bool = False,
 ) -> Any:
     """Run a command with the options that all commands share.
 
     Args:
+        force: replace existing files and folders that docmt did not write, except inputs.
         verbose: log more, and show the place in the code where a system error occurred.
     """
     set_up_logging(verbose=verbose)
-    return run(words)
+    return run(words, force=force)
 
 
-def run(arguments: Sequence[str]) -> int:
+def run(arguments: Sequence[str], *, force: bool = False) -> int:
     """Run a command without the shared options, and return its exit code.
 
     Raises:
         UserError: an error that the user can fix.
         CycloptsError: unknown, missing or malformed options.
     """
-    return app(list(arguments), exit_on_error=False, print_error=False, result_action="return_value") or 0
+    command, bound, _ = app.parse_args(list(arguments), exit_on_error=False, print_error=False)
+    bound.apply_defaults()
+    # The first process of a training checks for all.
+    if command.__module__.startswith("docmt.") and is_checking():
+        check_outputs(command, bound.arguments, arguments, force=force)
+    return command(*bound.args, **bound.kwargs) or 0
 
 
 def _stop(number: int, frame: FrameType | None) -> None:

@@ -4,16 +4,19 @@ import contextlib
 import itertools
 import logging
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+from docmt import checksums
 from docmt.commands import CommandGroup, Threads
 from docmt.decoding.commands import BatchTokens, Device, ModelFile, Settings, choose_device
 from docmt.decoding.settings import DecodingSettings, Precision
 from docmt.errors import UserError
-from docmt.files import check_can_write, read_lines, write_lines
+from docmt.files import read_lines, write_lines
 from docmt.models.settings import Context
+from docmt.outputs import Output
 from docmt.snakemake import last_configuration
 
 if TYPE_CHECKING:
@@ -43,7 +46,7 @@ command = CommandGroup("translate", help_epilogue=EXAMPLES)
 def translate(
     *files: Path,
     model: ModelFile,
-    out: str | None = None,
+    out: Annotated[str | None, Output(lambda out, arguments: output_paths(arguments["files"], out))] = None,
     context: Context = "document",
     discourse: str | None = None,
     source_lang: str | None = None,
@@ -77,7 +80,9 @@ def translate(
         )
     if tree_file and len(files) > 1:
         raise UserError(f"--discourse {tree_file}: the trees belong to one text: translate the files one at a time")
-    targets = _targets(files, out)
+    if out is None and len(files) > 1:
+        raise UserError("several input files: pass a folder for the translations, --out FOLDER/")
+    targets = [None] if out is None else output_paths(files, out)
     texts = [_read_lines(path) for path in files] or [_read_lines(None)]
     chosen = choose_device(device, threads)
     from docmt.decoding.translation import Translator
@@ -91,6 +96,7 @@ def translate(
         translated = _translate_lines(translator, lines, context, tree_file)
         if target is not None:
             write_lines(target, translated, checksum=False)
+            checksums.record_file(target, suffix=checksums.EDITABLE)
         else:
             sys.stdout.writelines(line + "\n" for line in translated)
         _summarize(translator, f"{target}: " if len(files) > 1 else "")
@@ -179,24 +185,13 @@ def _discourse_of_study(file: Path) -> "tuple[DiscourseBundle | None, str]":
         return read_bundle(Path(segmenter), parser, sentences=artifact.params["sentences"]), ""
 
 
-def _targets(files: tuple[Path, ...], output: str | None) -> list[Path | None]:
-    """Return output files by text, or None for standard output. Output files must differ from all input files."""
-    if output is None:
-        if len(files) > 1:
-            raise UserError("several input files: pass a folder for the translations, --out FOLDER/")
-        return [None]
-    is_folder = len(files) > 1 or output.endswith("/") or Path(output).is_dir()
-    if is_folder and not files:
+def output_paths(files: Sequence[Path], output: str) -> list[Path]:
+    """Return output files by text."""
+    if len(files) < 2 and not output.endswith("/") and not Path(output).is_dir():
+        return [Path(output)]
+    if not files:
         raise UserError(f"--out {output}: is a folder: the translation of standard input needs a file")
-    targets = [Path(output) / path.name for path in files] if is_folder else [Path(output)]
-    sources = {path.resolve() for path in files}
-    for number, target in enumerate(targets):
-        check_can_write(target)
-        if target.resolve() in sources:
-            raise UserError(f"{target}: is an input file and would be overwritten: choose another --out")
-        if target.resolve() in {other.resolve() for other in targets[:number]}:
-            raise UserError(f"{target}: is the output for two input files: translate these one at a time")
-    return [*targets]
+    return [Path(output) / path.name for path in files]
 
 
 def _translate_lines(translator: "Translator", lines: list[str], context: Context, trees: Path | None) -> list[str]:

@@ -1,14 +1,12 @@
 """`docmt controlled`: the controlled corpus."""
 
-from pathlib import Path
-
-from docmt.commands import CommandGroup
+from docmt.commands import CommandGroup, OutFolder
 
 commands = CommandGroup("controlled")
 
 
 @commands.command
-def generate(*, settings: str, out: Path) -> None:
+def generate(*, settings: str, out: OutFolder) -> None:
     """Generate a controlled English-German corpus with contrastive test sets.
 
     Example:

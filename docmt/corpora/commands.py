@@ -11,6 +11,7 @@ from docmt.commands import (
     Jobs,
     Mirror,
     OutFile,
+    SharedFolder,
     SrcLang,
     TgtLang,
     files_by_name,
@@ -22,6 +23,7 @@ from docmt.corpora.mtdata_corpus import MtdataCorpus
 from docmt.corpora.settings import FilterSettings
 from docmt.errors import UserError, escape_controls
 from docmt.files import write_json, write_jsonl
+from docmt.outputs import Output, suffixed
 
 if TYPE_CHECKING:
     from docmt.corpora.catalog import ReadableCorpus
@@ -33,6 +35,7 @@ commands = CommandGroup("corpora")
 CorpusName = Annotated[str | None, option("name in the catalog.")]
 Spec = Annotated[str | None, option("description of your own files (in place of --corpus) as JSON or @FILE.")]
 Files = Annotated[Path, option("folder with the files as fetched.")]
+OutPrefix = Annotated[Path, suffixed("documents.tsv", "counts.json", option="languages")]
 Languages = Annotated[list[str], option("source and target language, or the one language of monolingual text.")]
 
 
@@ -68,7 +71,7 @@ def list_corpora(*, json_output: Annotated[bool, option("print JSON instead.", n
 
 
 @commands.command
-def fetch(*, corpus: str, splits: list[str] | None = None, out: Path, mirror: Mirror = None) -> None:
+def fetch(*, corpus: str, splits: list[str] | None = None, out: SharedFolder, mirror: Mirror = None) -> None:
     """Download and verify a corpus, or copy it from a mirror.
 
     Example:
@@ -91,7 +94,7 @@ def fetch_mtdata(
     *,
     settings: Annotated[MtdataCorpus, settings_at("corpora.mtdata.NAME")],
     python: str | None = None,
-    out: OutFile,
+    out: Annotated[OutFile, Output(lambda out, _: [out, out.with_suffix(".json")])],
 ) -> None:
     """Fetch an mtdata dataset as a table with document, source and target.
 
@@ -114,7 +117,7 @@ def read(
     files: Files = Path("."),
     split: str,
     languages: Languages,
-    out: Path,
+    out: OutPrefix,
 ) -> None:
     """Read a split, and write text, document index and counts.
 
@@ -178,7 +181,7 @@ def _described(name: str | None, spec: str | None, split: str) -> tuple["Readabl
 
 
 @commands.command
-def combine(*, inputs: list[Path], languages: Languages, out: Path) -> None:
+def combine(*, inputs: list[Path], languages: Languages, out: OutPrefix) -> None:
     """Concatenate splits. With one language, only that side is used.
 
     Example:
@@ -201,7 +204,7 @@ def filter(
     languages: Languages,
     external: list[str] | None = None,
     tests: list[Path] | None = None,
-    out: Path | None = None,
+    out: OutPrefix | None = None,
     show: int = 0,
     jobs: Jobs = 1,
 ) -> None:

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, cast
 
-from docmt.commands import CommandGroup, Jobs, OptionalFile, OutFile, option, optional_file, settings_at
+from docmt.commands import CommandGroup, Jobs, OptionalFile, OutFile, OutFolder, option, optional_file, settings_at
 from docmt.corpora.documents import read_index
 from docmt.corpora.suite_items import read_either, read_items
 from docmt.discourse.settings import ParserSettings, SegmenterSettings
@@ -30,7 +30,7 @@ ParserName = Annotated[str, option("model file, chain, random, isanlp:VERSION or
 
 @commands.command
 def read_treebank(
-    *, format: Literal["gum", "gcdt", "rst_dt", "rs3"], lang: str | None = None, files: Path, out: Path
+    *, format: Literal["gum", "gcdt", "rst_dt", "rs3"], lang: str | None = None, files: Path, out: OutFolder
 ) -> None:
     """Convert a treebank to {split}.discourse.jsonl, {split}.syntax.jsonl and counts.json.
 
@@ -298,7 +298,12 @@ def merge_trees(*, inputs: list[Path], documents: Path, out: OutFile) -> None:
 
 
 @commands.command
-def count_trees(*, files: list[str], out: OutFile, relations: Path | None = None) -> None:
+def count_trees(
+    *,
+    files: list[str],
+    out: OutFile,
+    relations: OutFile | None = None,
+) -> None:
     """Count EDUs, trees and relations. Writes a CSV file with one row per name.
 
     Example:

@@ -16,7 +16,6 @@ from docmt.commands import (
     Threads,
     option,
     settings_at,
-    written,
 )
 from docmt.corpora.documents import index_path, read_documents, read_index, single_prefix, text_path
 from docmt.corpora.suite_items import ContrastiveItem, GenerativeItem, read_generative_suite, read_suite
@@ -276,7 +275,7 @@ def compare(
     src_lang: str = "",
     training: Path | None = None,
     hypotheses: list[str],
-    out: Annotated[Path | None, written("CSV file to write, in addition to printing.")] = None,
+    out: Annotated[OutFile | None, option("CSV file to write, in addition to printing.")] = None,
 ) -> None:
     """Score and compare translation files, with significance tests.
 
@@ -314,7 +313,7 @@ def compare(
     if out:
         import pandas as pd
 
-        with atomic_writer(out, checksum=False) as file:  # the user's folder
+        with atomic_writer(out) as file:
             pd.DataFrame(rows).to_csv(file, index=False)
     _print_comparison(rows)
 

@@ -3,15 +3,22 @@
 import csv
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from docmt.commands import CommandGroup, OutFile, settings_at
 from docmt.errors import UserError
 from docmt.files import atomic_writer
 from docmt.instances.settings import InstancesSettings
+from docmt.outputs import Output
 from docmt.paths import INSTANCES, names_in_path
 
 commands = CommandGroup("instances")
+
+
+def _written_folder(out: Path, _: Mapping[str, Any]) -> list[Path]:
+    from docmt.instances.storage import folder_of
+
+    return [folder_of(out)]
 
 
 @commands.command
@@ -22,7 +29,7 @@ def build(
     documents: Path,
     vocabulary: Path,
     discourse: list[Path] | None = None,
-    out: Path,
+    out: Annotated[Path, Output(_written_folder, is_folder=True)],
 ) -> None:
     """Split a parallel or monolingual text into instances.
 

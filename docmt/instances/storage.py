@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from docmt.checksums import is_checking
+from docmt.checksums import is_checking, record_file
 from docmt.errors import UserError
 from docmt.files import atomic_path, read_json, read_lines, sha256_file, write_json, write_lines
 
@@ -131,7 +131,7 @@ def instances_folder(folder: Path, manifest: dict[str, Any]) -> Iterator[Path]:
     with atomic_path(folder, checksum=False) as temporary:  # the manifest has the array checksums
         temporary.mkdir()
         yield temporary
-        checksums = {path.stem: sha256_file(path) for path in temporary.glob("*.npy")}
+        checksums = {path.stem: record_file(path) for path in temporary.glob("*.npy")}
         write_json(temporary / MANIFEST, manifest | {"sha256": checksums})
 
 

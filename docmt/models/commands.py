@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
-from docmt.commands import CommandGroup, Mirror, OutFile, option, print_table
+from docmt.commands import CommandGroup, Mirror, OutFile, SharedFolder, option, print_table
 from docmt.errors import UserError
 from docmt.files import iterate_lines, sha256_file
 
@@ -43,7 +43,7 @@ def list_models(*, json_output: Annotated[bool, option("print JSON instead.", na
 
 
 @commands.command
-def fetch(*, model: str, out: Path | None = None, mirror: Mirror = None) -> None:
+def fetch(*, model: str, out: SharedFolder | None = None, mirror: Mirror = None) -> None:
     """Download a published model, or copy it from a mirror.
 
     Example:

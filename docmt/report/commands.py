@@ -7,12 +7,15 @@ from typing import Annotated
 from docmt.commands import CommandGroup, OutFile, SrcLang, TgtLang, option, settings_at
 from docmt.corpora.documents import single_prefix
 from docmt.errors import UserError
+from docmt.outputs import Output, suffixed
 from docmt.report.report_files import ReaderFiles, ReportFiles
 from docmt.report.settings import ReportSettings
 from docmt.report.study_facts import StudyFacts
 from docmt.settings import look_up
 
 commands = CommandGroup("report")
+
+REPORT_PARTS = ("report.html", "tables", "figures")
 
 Settings = Annotated[ReportSettings, settings_at("report")]
 Study = Annotated[StudyFacts, settings_at("study", "facts on systems and datasets (docs/report.md) as JSON or @FILE.")]
@@ -26,7 +29,9 @@ Fingerprints = Annotated[
     Sequence[str],
     option("expected fingerprints. Scores and differences with other fingerprints are refused.", show_default=False),
 ]
-TablePrefix = Annotated[Path, option("path without suffix; .csv, .md, .tex and .txt are written.")]
+TablePrefix = Annotated[
+    Path, option("path without suffix; .csv, .md, .tex and .txt are written."), suffixed("csv", "md", "tex", "txt")
+]
 
 
 @commands.command
@@ -117,7 +122,9 @@ def figure(
     scores: ScoreFiles = (),
     histories: Histories = (),
     fingerprints: Fingerprints = (),
-    out: Annotated[Path, option("path without suffix; .svg, .png and .csv are written.")],
+    out: Annotated[
+        Path, option("path without suffix; .svg, .png and .csv are written."), suffixed("svg", "png", "csv")
+    ],
 ) -> None:
     """Draw one figure as in a paper.
 
@@ -153,7 +160,7 @@ def claims(
     scores: ScoreFiles = (),
     histories: Histories = (),
     fingerprints: Fingerprints = (),
-    out: Annotated[Path, option("path without suffix; .csv, .md and .txt are written.")],
+    out: Annotated[Path, option("path without suffix; .csv, .md and .txt are written."), suffixed("csv", "md", "txt")],
 ) -> None:
     """Test the study's claims against scores and training histories.
 
@@ -186,7 +193,7 @@ def render(
     files: ReportFiles = ReportFiles(),
     reader: str | None = None,
     fingerprints: Fingerprints = (),
-    out: Path,
+    out: Annotated[Path, Output(lambda out, _: [out / name for name in REPORT_PARTS], is_folder=True)],
 ) -> None:
     """Write tables, figures and the page, and print the main tables.
 

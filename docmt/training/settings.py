@@ -7,7 +7,15 @@ from typing import Annotated, Literal, Self, get_args
 from cyclopts import Parameter
 from pydantic import Field, model_validator
 
-from docmt.commands import ModelFingerprint, OptionalFile, option, optional_file, written
+from docmt.commands import (
+    ModelFingerprint,
+    OptionalFile,
+    OutFile,
+    OutWithJobFacts,
+    SharedFolder,
+    option,
+    optional_file,
+)
 from docmt.instances.settings import RestorationSettings
 from docmt.models.attention.patterns import PATTERNS
 from docmt.models.settings import ModelSettings
@@ -157,6 +165,6 @@ class TrainingFiles:
     pipeline: Annotated[Path, option("text pipeline, stored in the model.")]
     init: Annotated[OptionalFile, optional_file("model file, or folder of a published model, to start from.")] = None
     init_fingerprint: ModelFingerprint = None
-    checkpoints: Annotated[Path, option("folder for checkpoints, to resume from.")]
-    history: Annotated[Path, written("CSV file to write.")]
-    out: Annotated[Path, written("model file to write.")]
+    checkpoints: Annotated[SharedFolder, option("folder for checkpoints, to resume from.")]
+    history: Annotated[OutFile, option("CSV file to write.")]
+    out: Annotated[OutWithJobFacts, option("model file to write.")]
