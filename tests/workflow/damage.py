@@ -131,7 +131,7 @@ class Laboratory:
     def _command(self, job):
         """Run the command of a job in this process; returns its exit code, or an error, and its last message."""
         try:
-            code = main(job.words)
+            code = main(["--force", *job.words])  # Snakemake removes outputs before a job
         except (Exception, SystemExit) as error:
             code = repr(error)
         return code, self.capsys.readouterr().err.strip().rpartition("\n")[2]
