@@ -127,9 +127,9 @@ def test_several_files_go_into_a_folder(model, tmp_path):
     ("arguments", "message"),
     [
         (["a.txt", "b.txt"], "several input files: pass a folder for the translations, --out FOLDER/"),
-        (["a.txt", "--out", "a.txt"], "a.txt: is an input file and would be overwritten"),
-        (["a.txt", "b.txt", "--out", "."], "a.txt: is an input file and would be overwritten"),
-        (["a.txt", "x/a.txt", "--out", "out/"], "out/a.txt: is the output for two input files"),
+        (["a.txt", "--out", "a.txt"], "a.txt: is an input of this command and would be overwritten"),
+        (["a.txt", "b.txt", "--out", "."], "a.txt: is an input of this command and would be overwritten"),
+        (["a.txt", "x/a.txt", "--out", "out/"], "out/a.txt: is the output for two purposes"),
         (["--out", "out/"], "--out out/: is a folder: the translation of standard input needs a file"),
         (["a.txt", "b.txt", "--out", "out", "--discourse", "t.jsonl"], "trees belong to one text"),
     ],
