@@ -43,11 +43,13 @@ class Output:
 
 def suffixed(*suffixes: str, option: str = "") -> Output:
     """Return the annotation of a path without suffix. `option` contains more suffixes, such as language codes."""
-    return Output(
-        lambda path, arguments: [
-            path.with_name(f"{path.name}.{suffix}") for suffix in (*suffixes, *arguments.get(option, ()))
-        ]
-    )
+
+    def paths(path: Path, arguments: Mapping[str, Any]) -> list[Path]:
+        # The command reports languages that are the same.
+        unique = dict.fromkeys([*suffixes, *arguments.get(option, ())])
+        return [path.with_name(f"{path.name}.{suffix}") for suffix in unique]
+
+    return Output(paths)
 
 
 def options_of(owner: Callable[..., Any], arguments: Mapping[str, Any]) -> Iterator[tuple[Any, Output | None]]:

@@ -39,12 +39,12 @@ def test_train_evaluate_segment(tmp_path, caplog):
     assert content["provenance"]["model"]["seed"] == 1
     assert set(content["provenance"]["model"]["data"]) == {"train.discourse.jsonl", "train.syntax.jsonl"}
 
-    plain = tmp_path / "plain.en"
+    plain, out = tmp_path / "plain.en", tmp_path / "plain.json"
     write_lines(plain, [" ".join(e.words).replace(" .", ".").replace(" ,", ",") for e in EXAMPLES])
-    run("evaluate-segmenter", "--model", model, "--gold", gold, "--text", plain, "--lang", "en", "--out", plain)
-    assert read_json(plain)["scores"] == {**content["scores"], "sentences_in_the_same_words": 5}
+    run("evaluate-segmenter", "--model", model, "--gold", gold, "--text", plain, "--lang", "en", "--out", out)
+    assert read_json(out)["scores"] == {**content["scores"], "sentences_in_the_same_words": 5}
     with pytest.raises(UserError, match="pass both --text and --lang"):
-        run("evaluate-segmenter", "--model", model, "--gold", gold, "--lang", "en", "--out", plain)
+        run("evaluate-segmenter", "--model", model, "--gold", gold, "--lang", "en", "--out", out)
 
     write_lines(tmp_path / "text.en", ["He said that Mary left.", "", "Yes."])
     write_lines(tmp_path / "text.documents.tsv", [INDEX_HEADER, "one\t2", "two\t1"])
