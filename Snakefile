@@ -21,6 +21,7 @@ from docmt.config.references import (
 from docmt.config.run_file import load_plan, start_run
 from docmt.errors import UserError
 from docmt.gpu_locks import LOCAL_JOBS
+from docmt.model_owners import configuration_names
 from docmt.models.published.catalog import load_models
 from docmt.replaced_models import describe_trainings
 from docmt.slurm import watch_jobs
@@ -60,7 +61,9 @@ try:
     if workflow.is_main_process:
         shorten_messages(
             partial(describe_results, Path.cwd(), plan),  # after Ctrl-C
-            lambda: describe_trainings(workflow.dag.needrun_jobs()),
+            lambda: describe_trainings(
+                workflow.dag.needrun_jobs(), configuration_names(workflow.configfiles)
+            ),
         )
         # Without records, the settings of results are unknown.
         check_records(plan.files())

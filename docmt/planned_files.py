@@ -1,4 +1,4 @@
-"""The file that describes the current run, for its jobs: docmt's version and the checksums of user-supplied files.
+"""The file that describes the current run, for its jobs: docmt's version, configuration and user-supplied files.
 
 Snakemake's main process writes it (`docmt.config.run_file`) and passes its path in the environment. Commands outside a
 workflow have no such file, and nothing is compared.
@@ -36,6 +36,11 @@ def planned_digest(path: Path) -> str | None:
     """Return the SHA-256 of a user-supplied file when the run was planned. None without a run, or for other files."""
     files = _read_run(os.environ.get(RUN_VARIABLE)).get("files", {})
     return files.get(os.path.realpath(path)) or files.get(os.path.abspath(path)) if files else None
+
+
+def planned_configuration() -> list[str]:
+    """Return the names of the current run's configuration files. Empty without a run."""
+    return _read_run(os.environ.get(RUN_VARIABLE)).get("configuration", [])
 
 
 @functools.cache

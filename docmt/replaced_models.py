@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from docmt.model_owners import check_owners
 from docmt.paths import MODEL, names_in_path
 from docmt.snakemake_records import read_record
 
@@ -14,10 +15,15 @@ N_NAMED = 10
 """Maximum number of models to name."""
 
 
-def describe_trainings(jobs: Iterable[Any]) -> str:
-    """Return one line about the trainings among Snakemake's jobs that concern existing models. Empty if none does."""
+def describe_trainings(jobs: Iterable[Any], configuration: list[str]) -> str:
+    """Return one line about the trainings among Snakemake's jobs that concern existing models. Empty if none does.
+
+    Raises UserError if another configuration than this one trained an existing model (`docmt.model_owners`).
+    """
     trainings = {path: job for job in jobs for path in map(str, job.output) if names_in_path(MODEL, path)}
-    replaced = [f"{_name(path)} ({_updates(path)})" for path in sorted(trainings) if Path(path).exists()]
+    existing = [path for path in sorted(trainings) if Path(path).exists()]
+    check_owners(existing, configuration)
+    replaced = [f"{_name(path)} ({_updates(path)})" for path in existing]
     new = {path: job for path, job in sorted(trainings.items()) if not Path(path).exists()}
     others = [
         str(path)

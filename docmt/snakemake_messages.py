@@ -9,6 +9,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from docmt.errors import UserError
+
 LONG_ARGUMENT = re.compile(r"'[{\[][^']{80,}'")
 """Pattern for settings in a job's command, as JSON between apostrophes."""
 
@@ -16,9 +18,11 @@ LONG_ARGUMENT = re.compile(r"'[{\[][^']{80,}'")
 def shorten_messages(describe_progress: Callable[[], str], describe_run: Callable[[], str]) -> None:
     """Make Snakemake's messages short: no settings in errors, one line for a locked folder and for Ctrl-C.
 
-    `describe_run()` precedes the table of jobs, before a run starts and in a dry run. After Ctrl-C, the jobs end with
+    `describe_run()` precedes the table of jobs, before a run starts and in a dry run. Its UserError ends the run. After Ctrl-C, the jobs end with
     errors. They are only written to Snakemake's log file, and the last line in the terminal is `describe_progress()`.
     """
+    from snakemake.exceptions import WorkflowError
+
     logger = logging.getLogger("snakemake.logging")
     interrupted = False
     is_described = False
@@ -27,7 +31,10 @@ def shorten_messages(describe_progress: Callable[[], str], describe_run: Callabl
         nonlocal is_described
         if getattr(record, "event", None) == "run_info" and not is_described:
             is_described = True  # a dry run prints the table twice
-            record.msg = "\n".join(filter(None, [describe_run(), str(record.msg)]))
+            try:
+                record.msg = "\n".join(filter(None, [describe_run(), str(record.msg)]))
+            except UserError as error:
+                raise WorkflowError(str(error)) from None
         if record.levelno < logging.ERROR:
             return True
         for name in ("msg", "shellcmd"):

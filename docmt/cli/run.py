@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 import logging
 import os
 import re
@@ -25,6 +26,7 @@ from docmt.config.systems import merge
 from docmt.errors import UserError
 from docmt.files import atomic_writer, create_folder
 from docmt.gpu_locks import visible_gpus
+from docmt.model_owners import MERGED, MERGED_HEAD, REPLACE_VARIABLE, configuration_names
 from docmt.replaced_models import REPLACED
 from docmt.settings import nearest
 from docmt.snakemake import LOCKS, read_jobs
@@ -39,7 +41,6 @@ SETTING = re.compile(r'"(\w+)": ("[^"]*"|\[[^\]]*\]|[^\s,{}\[\]]+)')
 """Pattern for a key and its value in JSON settings."""
 REASON_WIDTH = 70
 """Maximum reason length in a dry run's table, in characters."""
-MERGED = Path("results/config.yaml")
 MERGED_DRY_RUN = Path(".snakemake/dry_run.yaml")
 
 command = CommandGroup("run", usage="Usage: docmt run [CONFIG …] [TARGET …] [OPTION …]")
@@ -51,6 +52,7 @@ def run(
     changes: Annotated[list[str] | None, Parameter(name="--set", consume_multiple=False)] = None,
     dry_run: Annotated[bool, Parameter(alias=["-n", "--dryrun"])] = False,
     directory: Annotated[Path, Parameter(alias="-d")] = Path(),
+    replace: bool = False,
 ) -> None:
     """Run a study, or parts of it, with Snakemake.
 
@@ -64,6 +66,7 @@ def run(
         changes: `KEY=VALUE` that overrides the configuration, recorded in results/config.yaml.
         dry_run: print the number of jobs per rule and one reason, without running them. --verbose prints all jobs.
         directory: folder for the results. Paths in the configuration are relative to it.
+        replace: also replace models that another configuration trained in this folder.
     """
     files: list[Path] = []
     others: list[str] = []
@@ -83,10 +86,12 @@ def run(
     options = find_profiles(options, workflow)
     files = find_configuration(files, directory)
     values = read_config_files(files)
+    files = [file.absolute() for file in files]
     for change in changes or []:
         values = merge(values, read_change(change))
     with create_folder(directory), chdir(directory):
         check_user_files(load_config(values))
+        names = configuration_names(files)
     known = [*TARGETS, *STAGES, *(rule for rules in STAGES.values() for rule in rules)]
     for target in targets:
         if "/" not in target and target not in known:
@@ -100,8 +105,7 @@ def run(
             )
         merged = (directory / (MERGED_DRY_RUN if is_dry else MERGED)).absolute()
         with atomic_writer(merged, checksum=False) as file:
-            names = " ".join(path.name for path in files)
-            file.write(f"# {names} with {', '.join(changes)}: merged by `docmt run`\n")
+            file.write(f"{MERGED_HEAD}{json.dumps({'files': names, '--set': changes}, ensure_ascii=False)}\n")
             yaml.safe_dump(values, file, sort_keys=False, allow_unicode=True, width=120)
         files = [merged]
         if not is_dry:
@@ -114,7 +118,9 @@ def run(
     # Targets come first and files last, because some Snakemake options take several values.
     call = [*targets, "--snakefile", str(workflow / "Snakefile"), "--directory", str(directory), *options]
     call += ["--dry-run"] if dry_run else []
-    call = [sys.executable, "-m", "snakemake", *call, "--configfile", *(str(file.absolute()) for file in files)]
+    call = [sys.executable, "-m", "snakemake", *call, "--configfile", *map(str, files)]
+    if replace:
+        os.environ[REPLACE_VARIABLE] = "1"
     if is_plan:
         _print_plan(call)
         return

@@ -17,6 +17,7 @@ from docmt.config.loading import load_config
 from docmt.config.plan import Plan
 from docmt.errors import UserError
 from docmt.files import modified, write_lines
+from docmt.model_owners import configuration_names
 from docmt.planned_files import RUN_FOLDER, RUN_KEY, RUN_VARIABLE, check_version
 from docmt.provenance import fingerprint
 
@@ -51,7 +52,8 @@ def start_run(workflow: "Workflow", values: Mapping[str, Any], plan: Plan) -> No
         for path in (os.path.realpath(user_file.file), os.path.abspath(user_file.file)):
             files[path] = user_file.fingerprint
     # In the order of the configuration, which is the order of tables.
-    text = json.dumps({**values, RUN_KEY: {"version": __version__, "files": files}}, ensure_ascii=False)
+    run = {"version": __version__, "configuration": configuration_names(workflow.configfiles), "files": files}
+    text = json.dumps({**values, RUN_KEY: run}, ensure_ascii=False)
     path = RUN_FOLDER.absolute() / f"{fingerprint(text)}.json"
     # An existing file is written again, so that its modification time is the time of its last use.
     write_lines(path, [text], checksum=False)

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from docmt.commands import CommandGroup, settings_at
 from docmt.gpu_locks import claim_gpus
+from docmt.model_owners import record_owner
 from docmt.snakemake import CORES_PER_GPU
 from docmt.training.launching import is_lost_peer, launch, note_lost_peer
 from docmt.training.settings import LoggerName, RunSettings, TrainingFiles
@@ -75,6 +76,8 @@ def train(
     if files.init is not None and files.init.name == "config.json":
         # A rule of the workflow needs a file as its input: it names this one of a published model.
         files = replace(files, init=files.init.parent)
+    if is_first:
+        record_owner(files.out.parent)
     try:
         run.train(
             settings,

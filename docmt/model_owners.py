@@ -1,0 +1,74 @@
+"""Which configuration trained a model.
+
+Two configurations that use the same names in one folder would replace each other's models. Therefore the folder of a
+run contains the names of the configuration files, not their content: after an edit, the same file trains again.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from docmt.errors import UserError
+from docmt.files import read_lines, write_lines
+from docmt.planned_files import planned_configuration
+from docmt.snakemake_records import WITHOUT_CHECK
+
+OWNER = "configuration.txt"
+"""File in the folder of a run, with a configuration file per line."""
+REPLACE_VARIABLE = "DOCMT_REPLACE"
+"""Environment variable that allows to replace models of other configurations (`docmt run --replace`)."""
+MERGED = Path("results/config.yaml")
+"""Configuration files and changes by `docmt run --set`. Its first line contains their names."""
+MERGED_HEAD = "# merged by docmt run: "
+
+
+def configuration_names(files: Iterable[Path]) -> list[str]:
+    """Return the names of a study's configuration files, with those of the files that `--set` merged.
+
+    The working directory is the study folder. Paths inside it are relative, since the folder can be moved.
+    """
+    names: list[str] = []
+    for file in files:
+        path, folder = os.path.realpath(file), os.path.realpath(Path.cwd())
+        name = os.path.relpath(path, folder) if Path(path).is_relative_to(folder) else path
+        names += merged_names(file) if Path(name) == MERGED else [name]
+    return names
+
+
+def merged_names(file: Path) -> list[str]:
+    """Return the files that `docmt run --set` merged into a file. Just this file if it was not made so."""
+    with open(file, encoding="utf-8", errors="replace") as lines:
+        head = lines.readline()
+    try:
+        return [str(name) for name in json.loads(head.removeprefix(MERGED_HEAD))["files"]]
+    except (ValueError, LookupError, TypeError):
+        return [str(MERGED)]
+
+
+def record_owner(run: Path) -> None:
+    """Write the names of the current configuration into the folder of a run. Outside of a workflow, remove them."""
+    if names := planned_configuration():
+        write_lines(run / OWNER, names, checksum=False)
+    else:
+        (run / OWNER).unlink(missing_ok=True)
+
+
+def read_owner(run: Path) -> list[str]:
+    """Return the names of the configuration that trained a run's model. Empty if unknown."""
+    return read_lines(run / OWNER) if (run / OWNER).is_file() else []
+
+
+def check_owners(models: Iterable[str], names: list[str]) -> None:
+    """Raise UserError if a run of the configuration with these names would replace a model of another one."""
+    if os.environ.get(REPLACE_VARIABLE) or WITHOUT_CHECK & {*sys.argv}:
+        return
+    others = {path: owner for path in models if (owner := read_owner(Path(path).parent)) not in ([], names)}
+    if others:
+        path, owner = next(iter(others.items()))
+        n_more = f" and {len(others) - 1:,} other models" if len(others) > 1 else ""
+        raise UserError(
+            f"{path}{n_more}: trained with {' '.join(owner)}, and would be replaced by {' '.join(names)}: use another "
+            "folder (--directory) or other names of datasets or systems, or allow it with `docmt run --replace`"
+        )
