@@ -64,11 +64,11 @@ def check_owners(models: Iterable[str], names: list[str]) -> None:
     """Raise UserError if a run of the configuration with these names would replace a model of another one."""
     if os.environ.get(REPLACE_VARIABLE) or WITHOUT_CHECK & {*sys.argv}:
         return
-    others = {path: owner for path in models if (owner := read_owner(Path(path).parent)) not in ([], names)}
+    owners = {path: read_owner(Path(path).parent) for path in models}
+    others = [path for path, owner in owners.items() if owner not in ([], names)]
     if others:
-        path, owner = next(iter(others.items()))
-        n_more = f" and {len(others) - 1:,} other models" if len(others) > 1 else ""
         raise UserError(
-            f"{path}{n_more}: trained with {' '.join(owner)}, and would be replaced by {' '.join(names)}: use another "
-            "folder (--directory) or other names of datasets or systems, or allow it with `docmt run --replace`"
+            f"{len(others)} model(s) of {' '.join(owners[others[0]])} would be replaced by {' '.join(names)}, such as "
+            f"{others[0]}: use another folder (--directory) or other names of datasets or systems, or allow it with "
+            "`docmt run --replace`"
         )

@@ -18,25 +18,31 @@ LONG_ARGUMENT = re.compile(r"'[{\[][^']{80,}'")
 def shorten_messages(describe_progress: Callable[[], str], describe_run: Callable[[], str]) -> None:
     """Make Snakemake's messages short: no settings in errors, one line for a locked folder and for Ctrl-C.
 
-    `describe_run()` precedes the table of jobs, before a run starts and in a dry run. Its UserError ends the run. After Ctrl-C, the jobs end with
-    errors. They are only written to Snakemake's log file, and the last line in the terminal is `describe_progress()`.
+    `describe_run()` precedes the table of jobs, before a run starts and in a dry run. Its UserError ends the run.
+
+    After Ctrl-C, the jobs end with errors. They are only written to Snakemake's log file, and the last line in the
+    terminal is `describe_progress()`.
     """
     from snakemake.exceptions import WorkflowError
 
     logger = logging.getLogger("snakemake.logging")
     interrupted = False
     is_described = False
+    refusal = None
 
     def shorten(record: logging.LogRecord) -> bool:
-        nonlocal is_described
+        nonlocal is_described, refusal
         if getattr(record, "event", None) == "run_info" and not is_described:
             is_described = True  # a dry run prints the table twice
             try:
                 record.msg = "\n".join(filter(None, [describe_run(), str(record.msg)]))
             except UserError as error:
-                raise WorkflowError(str(error)) from None
+                refusal = str(error)
+                raise WorkflowError(refusal) from None
         if record.levelno < logging.ERROR:
             return True
+        if refusal is not None:
+            record.msg = f"docmt: error: {refusal}"  # without Snakemake's lines about code
         for name in ("msg", "shellcmd"):
             if isinstance(text := getattr(record, name, None), str):
                 setattr(record, name, LONG_ARGUMENT.sub("'{…}'", text))

@@ -42,6 +42,7 @@ BASE = (
     "gpu_locks",
     "languages",
     "logs",
+    "model_owners",
     "outputs",
     "paths",
     "planned_files",

@@ -126,7 +126,7 @@ def training(path, fingerprint="new"):
     ],
 )
 def test_replaced_and_renamed_models_are_named(jobs, line, persistence):
-    assert describe_trainings(iter(jobs)) == line
+    assert describe_trainings(iter(jobs), []) == line
 
 
 def test_many_replaced_models_are_counted(persistence, tmp_path):
@@ -134,7 +134,7 @@ def test_many_replaced_models_are_counted(persistence, tmp_path):
     for path in paths:
         write_output(tmp_path / path)
     write_output(tmp_path / "results/mine/runs/system/seed3/history.csv", "step,dev_loss\nx,\n")
-    line = describe_trainings([*map(training, paths)])
+    line = describe_trainings([*map(training, paths)], [])
     assert line.startswith(
         "docmt: this run replaces 25 existing models: mine/system seed 0 (unknown number of updates)"
     )

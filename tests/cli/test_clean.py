@@ -7,10 +7,10 @@ from docmt.cli.clean import find_leftovers
 from docmt.cli.main import main
 from docmt.config.plan import Plan
 
-FINISHED = "results/controlled/runs/sentence_transformer/seed1"
-UNFINISHED = "results/controlled/runs/g_transformer_finetuned/seed1"
-UNKNOWN = "results/controlled/runs/removed/seed1"
-OTHER_SEED = "results/controlled/runs/sentence_transformer/seed2"
+FINISHED = "results/smoke/runs/sentence_transformer/seed1"
+UNFINISHED = "results/smoke/runs/g_transformer_finetuned/seed1"
+UNKNOWN = "results/smoke/runs/removed/seed1"
+OTHER_SEED = "results/smoke/runs/sentence_transformer/seed2"
 
 
 @pytest.fixture
@@ -57,19 +57,19 @@ def test_it_is_deleted_and_all_else_stays(study, tmp_path_factory, capsys):
 
 
 def test_what_killed_jobs_left_is_found_once(study, capsys):
-    for place in (study / "results/controlled/text", study / UNKNOWN):
+    for place in (study / "results/smoke/text", study / UNKNOWN):
         (place / ".train.tok.de.4rmkout2").mkdir(parents=True)
         (place / ".train.tok.de.4rmkout2/train.tok.de").write_bytes(bytes(7))
-    (study / "results/controlled/text/.checksums").mkdir()
+    (study / "results/smoke/text/.checksums").mkdir()
     plan = Plan(smoke_config())
     found = {str(found.path): found for found in find_leftovers(study, plan)}
-    assert found["results/controlled/text/.train.tok.de.4rmkout2"].n_bytes == 7
-    assert "unfinished" in found["results/controlled/text/.train.tok.de.4rmkout2"].why
+    assert found["results/smoke/text/.train.tok.de.4rmkout2"].n_bytes == 7
+    assert "unfinished" in found["results/smoke/text/.train.tok.de.4rmkout2"].why
     assert found[UNKNOWN].n_bytes == 1007
     assert len(found) == 4
     assert clean(study, "--delete") == 0
-    assert (study / "results/controlled/text/.checksums").is_dir()
-    assert not (study / "results/controlled/text/.train.tok.de.4rmkout2").exists()
+    assert (study / "results/smoke/text/.checksums").is_dir()
+    assert not (study / "results/smoke/text/.train.tok.de.4rmkout2").exists()
 
 
 def test_nothing_is_deleted_while_the_study_is_locked(study, capsys):

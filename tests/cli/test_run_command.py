@@ -16,7 +16,6 @@ from snakemake.utils import available_cpu_count
 
 from docmt.cli.main import main
 from docmt.cli.run import (
-    MERGED,
     MERGED_DRY_RUN,
     REASON_WIDTH,
     TARGETS,
@@ -28,6 +27,7 @@ from docmt.cli.run import (
 from docmt.config.artifacts.study import STAGES
 from docmt.config.loading import load_config, read_config_files
 from docmt.errors import UserError
+from docmt.model_owners import MERGED
 from docmt.snakemake import LOCKS, last_configuration
 
 ROOT = Path(__file__).parents[2]
@@ -99,7 +99,9 @@ def test_snakemake_is_called_rightly(words, expected, called):
 def test_changes_are_recorded_in_the_merged_config(called, tmp_path):
     called("my.yaml", "more.yaml", "--set", "decoding.beam_size=4", "--set", "seeds=[2, 3]")
     text = (tmp_path / MERGED).read_text()
-    assert text.startswith("# my.yaml more.yaml with decoding.beam_size=4, seeds=[2, 3]: merged by `docmt run`\n")
+    assert (
+        '{"files": ["my.yaml", "more.yaml"], "--set": ["decoding.beam_size=4", "seeds=[2, 3]"]}' in text.splitlines()[0]
+    )
     expected = yaml.safe_load(SMOKE.read_text()) | {"seeds": [2, 3]}
     expected["decoding"]["beam_size"] = 4
     assert yaml.safe_load(text) == expected
@@ -157,13 +159,13 @@ def test_what_is_no_change_is_refused(change):
         ("training nosuch.yaml", "nosuch.yaml: no such file"),
         (
             "missing.yaml --directory new",
-            "config.systems.other.hypotheses.controlled/controlled: out.txt: no such file",
+            "config.systems.other.hypotheses.smoke/smoke: out.txt: no such file",
         ),
     ],
 )
 def test_mistakes_are_one_line_without_snakemake(words, message, called, tmp_path, capsys):
     values = yaml.safe_load(SMOKE.read_text())
-    values["systems"]["other"] = {"hypotheses": {"controlled/controlled": "out.txt"}}
+    values["systems"]["other"] = {"hypotheses": {"smoke/smoke": "out.txt"}}
     (tmp_path / "missing.yaml").write_text(yaml.safe_dump(values))
     assert main(["run", *words.split()]) == 2
     error = capsys.readouterr().err

@@ -16,7 +16,7 @@ TREES = {
     "chain": {"segmenter": "tiny", "parser": "chain"},
     "random": {"segmenter": "other", "parser": "random"},
     "gold": {"gold": True},
-    "files": {"files": {f"controlled/{part}": "x" for part in ("train", "dev", "test_controlled", "suite_pronoun")}},
+    "files": {"files": {f"smoke/{part}": "x" for part in ("train", "dev", "test_smoke", "suite_pronoun")}},
 }
 PARSER, TINY, OTHER = (
     f"results/discourse/{path}"
@@ -27,7 +27,7 @@ PARSER, TINY, OTHER = (
 @pytest.fixture
 def study(tmp_path):
     """The folder of a study with a system for each kind of trees. Its last run was elsewhere, before it was moved."""
-    values = smoke_values({"discourse": {"trees": TREES, "segmenters": {"other": {"treebank": "treebank"}}}})
+    values = smoke_values({"discourse": {"trees": TREES, "segmenters": {"other": {"treebank": "smoke_treebank"}}}})
     for name in TREES:
         values["instances"][name] = {"max_tokens": 256, "trees": name}
         values["systems"][f"rst_{name}"] = SYSTEM | {"instances": name}
@@ -38,7 +38,7 @@ def study(tmp_path):
     return tmp_path
 
 
-def model_of(study, system, dataset="controlled"):
+def model_of(study, system, dataset="smoke"):
     return study / f"results/{dataset}/runs/{system}/seed1/model.pt"
 
 
@@ -63,9 +63,9 @@ def test_trees_are_those_of_the_system(study, monkeypatch, tmp_path_factory, tre
 @pytest.mark.parametrize(
     ("system", "dataset", "reason"),
     [
-        ("rst_gold", "controlled", "other trees than a parser's (`discourse.trees.gold`)"),
-        ("rst_files", "controlled", "other trees than a parser's (`discourse.trees.files`)"),
-        ("rst_old", "controlled", "has no such system"),
+        ("rst_gold", "smoke", "other trees than a parser's (`discourse.trees.gold`)"),
+        ("rst_files", "smoke", "other trees than a parser's (`discourse.trees.files`)"),
+        ("rst_old", "smoke", "has no such system"),
         ("rst_parsed", "other", "has no such system"),
     ],
 )

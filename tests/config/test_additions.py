@@ -69,7 +69,7 @@ def test_an_unused_split_changes_nothing():
     "changes",
     [
         SECOND,
-        {"datasets": {"mine": {"suites": ["controlled/pronoun"]}}},
+        {"datasets": {"mine": {"suites": ["smoke/pronoun"]}}},
         {"datasets": {"more": BASE["datasets"]["mine"]}},
         {"systems": {"more": SYSTEM}},
         {"seeds": [1, 2]},

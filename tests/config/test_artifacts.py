@@ -11,16 +11,16 @@ from docmt.config.artifacts.study import STAGES, final_outputs, targets
 from docmt.config.loading import load_config, merge, read_config_file
 from docmt.config.plan import Plan
 
-RUN = ("controlled", "rst_mix", "1")
+RUN = ("smoke", "rst_mix", "1")
 GOLDEN = {
-    "split": "d210ca20fabc",
-    "subwords": "a21dd51b726e",
-    "trees": "5cf943b8b2fa",
-    "instances": "1e63fcd07ec7",
-    "model": "fab143ff376f",
-    "hypotheses": "2170885268b4",
-    "probabilities": "d3f88457a413",
-    "scores": "e5d139324d83",
+    "split": "21dd177a78ce",
+    "subwords": "0ac0e44d4965",
+    "trees": "1bed24075477",
+    "instances": "465f42ad5b62",
+    "model": "0f93612820af",
+    "hypotheses": "6f8d4203380c",
+    "probabilities": "26b2ddb01984",
+    "scores": "085deac259e0",
 }
 
 
@@ -59,11 +59,11 @@ def test_what_rules_ask_for_is_declared():
             artifact, *others = re.findall(r'"(\w+)"', names)
             asked |= {(artifact, kinds[kind], name) for name in others}
     declared = set()
-    given = {"hypotheses": {"controlled/controlled": "a"}, "log_probabilities": {"controlled/pronoun": "b"}}
+    given = {"hypotheses": {"smoke/smoke": "a"}, "log_probabilities": {"smoke/pronoun": "b"}}
     suites = {
-        "controlled": {
+        "smoke": {
             "train": ["mine/all", "europarl/all"],
-            "suites": ["mine/items", "controlled/pronoun", "ctxpro-ende/auxiliary_dev"],
+            "suites": ["mine/items", "smoke/pronoun", "ctxpro-ende/auxiliary_dev"],
             "filters": {"train": "web"},
         }
     }
@@ -88,12 +88,12 @@ def test_what_rules_ask_for_is_declared():
 
 def fingerprints(made):
     return {
-        "split": made.dataset_split("controlled", "dev"),
-        "subwords": made.subwords("controlled", "train", "en"),
-        "trees": made.document_trees("controlled", "parsed", "train"),
-        "instances": made.instances("controlled", "documents_with_trees", "train"),
+        "split": made.dataset_split("smoke", "dev"),
+        "subwords": made.subwords("smoke", "train", "en"),
+        "trees": made.document_trees("smoke", "parsed", "train"),
+        "instances": made.instances("smoke", "documents_with_trees", "train"),
         "model": made.model(*RUN),
-        "hypotheses": made.hypotheses(*RUN, "test_controlled"),
+        "hypotheses": made.hypotheses(*RUN, "test_smoke"),
         "probabilities": made.probabilities(*RUN, "pronoun"),
         "scores": made.scores(*RUN),
     }
@@ -120,7 +120,7 @@ def test_another_package_version_reruns_scoring_only(monkeypatch):
     for version in ("2.6.0", "2.7.0"):
         install(monkeypatch, sacrebleu=version)
         studies.append(smoke_study())
-        studies[-1].differences("controlled", "rst_mix", "sentence_transformer")
+        studies[-1].differences("smoke", "rst_mix", "sentence_transformer")
         assert [artifact.fingerprint for artifact in studies[-1].artifacts]
     one, other = (study.declared for study in studies)
     changed = [one[key] for key in one if one[key].fingerprint != other[key].fingerprint]
@@ -155,10 +155,10 @@ def test_the_search_matters_to_log_probabilities_where_it_makes_the_context():
 
 def test_stages_hand_on_what_others_read_or_nobody(smoke):
     targets = smoke.targets
-    assert "results/controlled/text/train.bpe.en" in targets["text"]
+    assert "results/smoke/text/train.bpe.en" in targets["text"]
     assert not any(".tok." in file or ".true." in file for file in targets["text"])
     trained = ("sentence_transformer", "g_transformer_finetuned", "document_transformer", "rst_mix")
-    models = {f"results/controlled/runs/{system}/seed1/model.pt" for system in trained}
+    models = {f"results/smoke/runs/{system}/seed1/model.pt" for system in trained}
     assert {file for file in targets["training"] if file.endswith("model.pt")} == models
     assert {"results/report/report.html", "results/report/reader.html"} <= set(targets["report"])
 
@@ -175,8 +175,8 @@ def test_the_reader_is_made_from_the_output_of_the_first_seeds():
         return smoke_study(changes)
 
     def outputs(seed):
-        folder = f"results/controlled/runs/rst_mix/seed{seed}/decoding"
-        return {f"{folder}/test_controlled.jsonl", f"{folder}/suite_pronoun.json"}
+        folder = f"results/smoke/runs/rst_mix/seed{seed}/decoding"
+        return {f"{folder}/test_smoke.jsonl", f"{folder}/suite_pronoun.json"}
 
     made = reader()
     read = set(made.reader().input_files())
@@ -231,20 +231,20 @@ def test_a_new_rule_needs_no_more_than_its_declaration(registry):
         return Artifact([file], {"splits": splits}, {"unit": "word", "lang": None}, {"jobs": 2})
 
     plan = Plan(smoke_config())
-    wildcards = {"dataset": "controlled"}
-    made = word_counts(plan.study, "controlled")
+    wildcards = {"dataset": "smoke"}
+    made = word_counts(plan.study, "smoke")
     assert plan.input("word_counts", "splits")(wildcards) == made.input_files()
-    assert "results/controlled/corpora/en-de/dev.en" in made.input_files()
+    assert "results/smoke/corpora/en-de/dev.en" in made.input_files()
     assert plan.param("word_counts", "unit")(wildcards) == "word"
     assert plan.params("word_counts", "unit", "lang")(wildcards) == "--unit word"
     assert plan.options("word_counts", "jobs")(wildcards, input=None) == "--jobs 2"
     assert plan.fingerprint("word_counts")(wildcards) == made.fingerprint
-    assert "results/controlled/text/words.json" in targets([*final_outputs(plan.study), made])["text"]
+    assert "results/smoke/text/words.json" in targets([*final_outputs(plan.study), made])["text"]
 
 
 def test_chained_sentences_are_other_trees_made_by_an_option_of_the_command():
     changes = {"discourse": {"trees": {"parsed": {"sentences": "chain"}}}}
-    plain, chained = (smoke_study(each).document_trees("controlled", "parsed", "dev") for each in ({}, changes))
+    plain, chained = (smoke_study(each).document_trees("smoke", "parsed", "dev") for each in ({}, changes))
     assert chained.fingerprint != plain.fingerprint
     assert chained.params == plain.params | {"sentences": "chain"}
 
@@ -259,13 +259,13 @@ def test_loggers_are_in_no_fingerprint():
 def test_the_training_text_matters_to_scores_of_given_hypotheses_where_a_metric_reads_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "given.txt").write_text("A line.\n")
-    more_text = {"datasets": {"controlled": {"train": ["controlled/train", "treebank/train"]}}}
+    more_text = {"datasets": {"smoke": {"train": ["smoke/train", "smoke_treebank/train"]}}}
     found = []
     for metric in ("chrF", "APT"):
-        given = {"systems": {"given": {"hypotheses": {"controlled/controlled": "given.txt"}}}}
+        given = {"systems": {"given": {"hypotheses": {"smoke/smoke": "given.txt"}}}}
         base = merge(given, {"evaluation": {"metrics": ["s-BLEU", "d-BLEU (instances)", metric]}})
         before, after = (smoke_study(merge(base, each)) for each in ({}, more_text))
-        scores = [made.scores("controlled", "given", "1").fingerprint for made in (before, after)]
+        scores = [made.scores("smoke", "given", "1").fingerprint for made in (before, after)]
         found.append(scores[0] == scores[1])
     assert found == [True, False]
 
@@ -276,10 +276,7 @@ def test_the_report_depends_on_the_histories_of_systems_that_are_not_scored():
     base = {"systems": {"unscored": row | {"evaluate": False}}}
     change = {"systems": {"unscored": {"training": {"learning_rate": 2.0e-3}}}}
     before, after = (smoke_study(merge(base, each)) for each in ({}, change))
-    assert (
-        before.model("controlled", "unscored", "1").fingerprint
-        != after.model("controlled", "unscored", "1").fingerprint
-    )
+    assert before.model("smoke", "unscored", "1").fingerprint != after.model("smoke", "unscored", "1").fingerprint
     assert before.scores_table("report").fingerprint == after.scores_table("report").fingerprint
     assert before.report().fingerprint != after.report().fingerprint
 
@@ -287,34 +284,32 @@ def test_the_report_depends_on_the_histories_of_systems_that_are_not_scored():
 def test_given_targets_are_scored_in_float32_so_that_no_precision_runs_them_again(smoke):
     other = smoke_study({"decoding": {"precision": "float32"}})
     for made in ("probabilities", "cxmi"):
-        part = "pronoun" if made == "probabilities" else "test_controlled"
+        part = "pronoun" if made == "probabilities" else "test_smoke"
         mine, theirs = (getattr(study, made)(*RUN, part) for study in (smoke, other))
         assert (mine.params, mine.fingerprint) == (theirs.params, theirs.fingerprint)
 
 
 def test_own_trees_of_one_split_do_not_matter_to_others(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    parts = ("train", "dev", "test_controlled", "suite_pronoun", "suite_deixis")
+    parts = ("train", "dev", "test_smoke", "suite_pronoun", "suite_deixis")
     for part in parts:
         (tmp_path / f"{part}.jsonl").write_text(part)
     before, after = (
         smoke_study(
             {
-                "discourse": {
-                    "trees": {"own": {"files": {f"controlled/{part}": f"{part}.jsonl" for part in parts[:n]}}}
-                },
+                "discourse": {"trees": {"own": {"files": {f"smoke/{part}": f"{part}.jsonl" for part in parts[:n]}}}},
                 "instances": {"documents_with_trees": {"trees": "own"}},
-                "datasets": {"controlled": {"suites": ["controlled/pronoun", "controlled/deixis"][: n - 3]}},
+                "datasets": {"smoke": {"suites": ["smoke/pronoun", "smoke/deixis"][: n - 3]}},
             }
         )
         for n in (4, 5)
     )
     assert (
-        before.document_trees("controlled", "own", "train").fingerprint
-        == after.document_trees("controlled", "own", "train").fingerprint
+        before.document_trees("smoke", "own", "train").fingerprint
+        == after.document_trees("smoke", "own", "train").fingerprint
     )
     assert before.model(*RUN).fingerprint == after.model(*RUN).fingerprint
     assert (
-        before.document_trees("controlled", "own", "dev").fingerprint
-        != before.document_trees("controlled", "own", "train").fingerprint
+        before.document_trees("smoke", "own", "dev").fingerprint
+        != before.document_trees("smoke", "own", "train").fingerprint
     )

@@ -5,7 +5,7 @@ from smoke_study import StudyView, smoke_config, smoke_study, smoke_values
 
 from docmt.errors import UserError
 
-RUNS = "results/controlled/runs"
+RUNS = "results/smoke/runs"
 
 
 def with_claims(*claims, **sections):
@@ -13,7 +13,7 @@ def with_claims(*claims, **sections):
     return smoke_config({"report": {"claims": rows}, **sections})
 
 
-BLEU = {"metric": "s-BLEU", "test": "controlled", "comparisons": ["rst_mix > sentence_transformer"]}
+BLEU = {"metric": "s-BLEU", "test": "smoke", "comparisons": ["rst_mix > sentence_transformer"]}
 ACCURACY = {"metric": "contrastive accuracy", "test": "pronoun", "comparisons": ["rst_mix >= rst_mix_without_trees"]}
 LOSS = {"metric": "dev_loss", "comparisons": ["document_transformer > g_transformer_finetuned"]}
 
@@ -53,15 +53,15 @@ def test_claims_change_no_fingerprint_of_a_training_or_a_score():
 
 def test_with_several_datasets_a_claim_must_name_one():
     values = smoke_values()
-    other = {"datasets": {"other": values["datasets"]["controlled"]}}
+    other = {"datasets": {"other": values["datasets"]["smoke"]}}
     with pytest.raises(UserError, match="set dataset, or write rst_mix@DATASET"):
         with_claims(BLEU, **other)
-    both = BLEU | {"comparisons": ["rst_mix@other - rst_mix > 1"], "dataset": "controlled"}
+    both = BLEU | {"comparisons": ["rst_mix@other - rst_mix > 1"], "dataset": "smoke"}
     artifacts = StudyView(with_claims(both, **other))
     assert [file.split("/")[1] for file in artifacts.judged_claims("claims/claim_0").input_files()] == [
-        "controlled",
+        "smoke",
         "other",
     ]
     few = {"systems": {"rst_mix": {"datasets": ["other"]}, "rst_mix_without_trees": {"datasets": ["other"]}}}
-    with pytest.raises(UserError, match="'rst_mix' is not trained on dataset 'controlled'"):
+    with pytest.raises(UserError, match="'rst_mix' is not trained on dataset 'smoke'"):
         with_claims(both, **other, **few)

@@ -4,7 +4,7 @@ from smoke_study import smoke_config, smoke_study
 
 from docmt.config.paper_columns import paper_columns
 
-RUNS = "results/controlled/runs"
+RUNS = "results/smoke/runs"
 
 
 def test_a_figure_needs_the_scores_or_the_histories_of_its_systems_alone():

@@ -19,7 +19,7 @@ from docmt.models.settings import ModelSettings
 
 TEXT = {"tokenization": "sentencepiece", "truecase": False, "normalize": True, "pretrained": "opus"}
 INIT = {"init": {"pretrained": "opus"}, "size": "opus_mt"}
-RUN = ("controlled", "sentence_transformer", "1")
+RUN = ("smoke", "sentence_transformer", "1")
 
 
 def study(text=TEXT, system=INIT):
@@ -52,9 +52,9 @@ def test_the_first_training_reads_the_folder(folder):
     made = StudyView(load_config(study()))
     assert made.model(*RUN).input_files("init") == ["opus/config.json"]
     assert made.model(*RUN).input_files("pretrained") == ["opus/adapter.safetensors", "opus/pytorch_model.bin"]
-    assert made.codes("controlled").params.items() >= {"src_lang": "en", "tgt_lang": "de"}.items()
+    assert made.codes("smoke").params.items() >= {"src_lang": "en", "tgt_lang": "de"}.items()
     expected = {"pretrained": "opus", "keep": "all", "src_lang": "en", "tgt_lang": "de"}
-    assert made.vocabulary("controlled").params.items() >= expected.items()
+    assert made.vocabulary("smoke").params.items() >= expected.items()
     files = {own.file for own in made.user_files()}
     expected = {"config.json", "adapter.safetensors", "pytorch_model.bin", "vocab.json", "source.spm", "target.spm"}
     assert files == {f"opus/{name}" for name in expected}
@@ -68,7 +68,7 @@ def test_what_depends_on_a_file_is_made_again(folder, name, changed):
     def fingerprints():
         content_digest.cache_clear()
         made = StudyView(load_config(study()))
-        return {"model": made.model(*RUN).fingerprint, "codes": made.codes("controlled").fingerprint}
+        return {"model": made.model(*RUN).fingerprint, "codes": made.codes("smoke").fingerprint}
 
     before = fingerprints()
     (folder / name).write_text("other")
@@ -87,15 +87,15 @@ def test_a_name_of_the_catalog_is_fetched_into_the_study(tmp_path, monkeypatch):
     made, folder = plan(), study_folder(name)
     assert made.model(*RUN).input_files("init") == [f"{folder}/config.json"]
     assert made.model(*RUN).input_files("pretrained") == []
-    assert made.codes("controlled").input_files("pretrained") == [f"{folder}/config.json"]
-    assert made.codes("controlled").params["settings"]["pretrained"] == folder
-    assert made.vocabulary("controlled").params["pretrained"] == folder
+    assert made.codes("smoke").input_files("pretrained") == [f"{folder}/config.json"]
+    assert made.codes("smoke").params["settings"]["pretrained"] == folder
+    assert made.vocabulary("smoke").params["pretrained"] == folder
     assert not made.user_files()
-    before = made.model(*RUN).fingerprint, made.codes("controlled").fingerprint
+    before = made.model(*RUN).fingerprint, made.codes("smoke").fingerprint
     monkeypatch.setitem(load_models(), name, load_models()[name].model_copy(update={"version": "other"}))
     again = plan()
     assert again.model(*RUN).fingerprint != before[0]
-    assert again.codes("controlled").fingerprint != before[1]
+    assert again.codes("smoke").fingerprint != before[1]
     (tmp_path / name).mkdir()
     with pytest.raises(UserError, match=f"{name}/config.json: no such file"):
         plan()
@@ -165,10 +165,10 @@ def test_a_size_that_cannot_be_read_is_refused(folder, text, message):
 
 
 def test_any_language_has_sentencepiece():
-    values = smoke_values({"datasets": {"controlled": {"tgt_lang": "ja"}}})
+    values = smoke_values({"datasets": {"smoke": {"tgt_lang": "ja"}}})
     with pytest.raises(UserError, match="'ja' does not separate words by blanks"):
         load_config(values)
-    with pytest.raises(UserError, match="controlled") as error:  # of the corpus, which has no Japanese
+    with pytest.raises(UserError, match="smoke") as error:  # of the corpus, which has no Japanese
         load_config(merge(values, {"text": {"tokenization": "sentencepiece", "truecase": False}}))
     assert "unknown language" not in str(error.value)
 

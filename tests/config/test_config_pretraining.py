@@ -10,11 +10,11 @@ NOVELS = {
     "format": {"reader": "blank_lines"},
     "splits": {"all": {"files": {"en": "novels.txt"}}},
 }
-TEXT = {"sentences": ["controlled/train"], "monolingual": ["novels/all", "controlled/train", "bible-enzh/train"]}
+TEXT = {"sentences": ["smoke/train"], "monolingual": ["novels/all", "smoke/train", "bible-enzh/train"]}
 
 
 def study(**dataset):
-    return smoke_study({"corpora": {"custom": {"novels": NOVELS}}, "datasets": {"controlled": dataset}})
+    return smoke_study({"corpora": {"custom": {"novels": NOVELS}}, "datasets": {"smoke": dataset}})
 
 
 @pytest.fixture(autouse=True)
@@ -30,9 +30,9 @@ def plan():
 
 
 def test_splits_for_pretraining_have_their_languages(plan):
-    row = plan.config.datasets["controlled"]
-    assert list(row.all_parts()) == ["train", "dev", "test_controlled", "sentences", "monolingual"]
-    assert list(row.parallel_parts()) == ["train", "dev", "test_controlled", "sentences"]
+    row = plan.config.datasets["smoke"]
+    assert list(row.all_parts()) == ["train", "dev", "test_smoke", "sentences", "monolingual"]
+    assert list(row.parallel_parts()) == ["train", "dev", "test_smoke", "sentences"]
     assert row.part_languages("monolingual") == ("en",)
     assert row.part_languages("sentences") == ("en", "de")
     assert row.learned_on("en") == ["train", "sentences", "monolingual"]
@@ -42,28 +42,28 @@ def test_splits_for_pretraining_have_their_languages(plan):
 
 def test_text_is_learned_on_parallel_and_monolingual_text_together(plan):
     made = StudyView(plan.config)
-    folder = "results/controlled/text"
-    assert made.codes("controlled").input_files("inputs") == [
+    folder = "results/smoke/text"
+    assert made.codes("smoke").input_files("inputs") == [
         f"{folder}/train.true.en",
         f"{folder}/sentences.true.en",
         f"{folder}/monolingual.true.en",
         f"{folder}/train.true.de",
         f"{folder}/sentences.true.de",
     ]
-    instances = made.instances("controlled", "documents", "monolingual")
+    instances = made.instances("smoke", "documents", "monolingual")
     assert instances.input_files("texts") == [f"{folder}/monolingual.bpe.en"]
-    vocabulary = made.vocabulary("controlled")
+    vocabulary = made.vocabulary("smoke")
     assert f"{folder}/monolingual.bpe.en" in vocabulary.input_files()
     assert f"{folder}/monolingual.bpe.de" not in vocabulary.input_files()
     assert vocabulary.params["tags"] == ["en", "de"]
-    assert study().vocabulary("controlled").params["tags"] == []
+    assert study().vocabulary("smoke").params["tags"] == []
 
 
 def test_monolingual_documents_come_from_one_language_or_one_side(plan):
-    split = StudyView(plan.config).dataset_split("controlled", "monolingual")
+    split = StudyView(plan.config).dataset_split("smoke", "monolingual")
     assert split.params["inputs"] == [
         "results/corpora/novels/en/all",
-        "results/corpora/controlled/en-de/train",
+        "results/corpora/smoke/en-de/train",
         "results/corpora/bible-enzh/en-zh/train",
     ]
     assert split.input_files()[:2] == [
@@ -71,41 +71,41 @@ def test_monolingual_documents_come_from_one_language_or_one_side(plan):
         "results/corpora/novels/en/all.documents.tsv",
     ]
     assert split.files == [
-        "results/controlled/corpora/en/monolingual.en",
-        "results/controlled/corpora/en/monolingual.documents.tsv",
+        "results/smoke/corpora/en/monolingual.en",
+        "results/smoke/corpora/en/monolingual.documents.tsv",
     ]
     counts = [artifact.file for artifact in StudyView(plan.config).text_counts()]
     assert "results/corpora/novels/en/all.counts.json" in counts
-    assert not any("corpora/controlled/" in file for file in counts)
+    assert not any("corpora/smoke/" in file for file in counts)
 
 
 def test_pairs_for_pretraining_count_for_the_overlap_with_tests(plan):
-    folder = "results/controlled/corpora/en-de"
-    overlap = StudyView(plan.config).overlap("controlled")
+    folder = "results/smoke/corpora/en-de"
+    overlap = StudyView(plan.config).overlap("smoke")
     assert overlap.params["train"] == [f"{folder}/train", f"{folder}/sentences"]
     assert f"{folder}/sentences.documents.tsv" in overlap.input_files()
-    without = study(monolingual=["controlled/train"]).overlap("controlled")
+    without = study(monolingual=["smoke/train"]).overlap("smoke")
     assert without.params["train"] == [f"{folder}/train"]
-    assert without.fingerprint == study().overlap("controlled").fingerprint
+    assert without.fingerprint == study().overlap("smoke").fingerprint
     assert without.fingerprint != overlap.fingerprint
 
 
 def test_the_target_side_can_be_monolingual():
-    text = {"monolingual": ["controlled/train"], "monolingual_lang": "de"}
-    row = study(**text).config.datasets["controlled"]
+    text = {"monolingual": ["smoke/train"], "monolingual_lang": "de"}
+    row = study(**text).config.datasets["smoke"]
     assert row.learned_on("de") == ["train", "monolingual"]
     assert row.learned_on("en") == ["train"]
 
 
 def test_instances_for_pretraining_belong_to_the_cutting_of_a_system():
-    sections = {"corpora": {"custom": {"novels": NOVELS}}, "datasets": {"controlled": TEXT}}
+    sections = {"corpora": {"custom": {"novels": NOVELS}}, "datasets": {"smoke": TEXT}}
     sections["systems"] = {"g_transformer_finetuned": {"training": {"tasks": ["pairs", "restoration"]}}}
-    run = ("controlled", "g_transformer_finetuned", "1")
+    run = ("smoke", "g_transformer_finetuned", "1")
     made = smoke_study(sections)
-    folder = "results/controlled/instances/documents"
+    folder = "results/smoke/instances/documents"
     assert made.model(*run).input_files("pairs") == [f"{folder}/sentences/manifest.json"]
     assert made.model(*run).input_files("monolingual") == [f"{folder}/monolingual/manifest.json"]
-    pairs = made.instances("controlled", "documents", "sentences")
+    pairs = made.instances("smoke", "documents", "sentences")
     assert pairs.params["settings"].max_sentences == 1
     without = study().model(*run)
     assert without.input_files("pairs") == without.input_files("monolingual") == []
@@ -120,12 +120,12 @@ def test_other_training_text_changes_what_is_learned_from_it():
 
 def fingerprints(made):
     artifacts = {
-        "split": made.dataset_split("controlled", "train"),
-        "tokens": made.tokens("controlled", "train", "en"),
-        "truecaser": made.truecaser("controlled", "en"),
-        "codes": made.codes("controlled"),
-        "subwords": made.subwords("controlled", "train", "en"),
-        "instances": made.instances("controlled", "documents", "train"),
+        "split": made.dataset_split("smoke", "train"),
+        "tokens": made.tokens("smoke", "train", "en"),
+        "truecaser": made.truecaser("smoke", "en"),
+        "codes": made.codes("smoke"),
+        "subwords": made.subwords("smoke", "train", "en"),
+        "instances": made.instances("smoke", "documents", "train"),
     }
     return {name: artifact.fingerprint for name, artifact in artifacts.items()}
 

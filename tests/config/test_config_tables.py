@@ -95,25 +95,25 @@ def test_a_baseline_adds_paired_tests_of_what_a_table_shows():
 def test_the_baseline_of_the_report_is_for_all_systems_and_tests():
     made = smoke_study({"report": {"baseline": "sentence_transformer"}})
     others = [name for name in made.config.systems if name != "sentence_transformer"]
-    expected = {f"results/controlled/runs/{name}/against/sentence_transformer.json" for name in others}
+    expected = {f"results/smoke/runs/{name}/against/sentence_transformer.json" for name in others}
     assert set(made.report().input_files("differences")) == expected
 
 
-CASES = {"title": "x", "system": "rst_mix", "baseline": "sentence_transformer", "test": "controlled/controlled"}
+CASES = {"title": "x", "system": "rst_mix", "baseline": "sentence_transformer", "test": "smoke/smoke"}
 
 
 def test_a_case_study_needs_the_translations_of_its_two_systems():
     made = smoke_study({"report": {"cases": {"x": CASES}}})
     study = made.case_study("x")
-    folder = "results/controlled/runs"
-    assert study.input_files("system") == [f"{folder}/rst_mix/seed1/decoding/test_controlled.jsonl"]
-    assert study.input_files("baseline") == [f"{folder}/sentence_transformer/seed1/decoding/test_controlled.jsonl"]
+    folder = "results/smoke/runs"
+    assert study.input_files("system") == [f"{folder}/rst_mix/seed1/decoding/test_smoke.jsonl"]
+    assert study.input_files("baseline") == [f"{folder}/sentence_transformer/seed1/decoding/test_smoke.jsonl"]
     assert "results/tables/x.csv" in made.report().input_files("cases")
 
 
 def test_a_test_set_may_be_named_like_a_suite():
-    table = {"title": "t", "systems": ["rst_mix"], "metrics": [CXMI], "tests": ["controlled/suite_x"]}
-    changes = {"datasets": {"controlled": {"test": {"suite_x": ["controlled/test"]}}}}
+    table = {"title": "t", "systems": ["rst_mix"], "metrics": [CXMI], "tests": ["smoke/suite_x"]}
+    changes = {"datasets": {"smoke": {"test": {"suite_x": ["smoke/test"]}}}}
     changes |= {"evaluation": {"metrics": ["s-BLEU", "d-BLEU (instances)", CXMI]}, "report": {"tables": {"t": table}}}
     study = smoke_study(changes)
     assert [Path(file).stem for file in study.table("t").input_files("scores")] == ["cxmi_test_suite_x"]

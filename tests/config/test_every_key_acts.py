@@ -36,8 +36,8 @@ MODEL = {"encoder_layers": 2, "decoder_layers": 2, "width": 16, "heads": 2, "fee
 TINY = {"size": "tiny", "model": MODEL}
 MARKS = {"src_before": ["<s>"], "src_after": ["</s>"], "tgt_before": ["<s>"]}
 TREE_PARTS = ("train", "dev", "test_t", "suite_deixis")
-CLAIM = {"statement": "Longer input helps", "metric": "s-BLEU", "test": "controlled", "dataset": "controlled"}
-OF_HISTORY = {"statement": "It learns", "metric": "dev_loss", "dataset": "controlled", "comparisons": ["rst_mix > 1"]}
+CLAIM = {"statement": "Longer input helps", "metric": "s-BLEU", "test": "smoke", "dataset": "smoke"}
+OF_HISTORY = {"statement": "It learns", "metric": "dev_loss", "dataset": "smoke", "comparisons": ["rst_mix > 1"]}
 OF_SUITE = CLAIM | {"metric": "contrastive accuracy", "test": "pronoun", "comparisons": ["rst_mix > 5"], "min_seeds": 2}
 BASE = merge(
     smoke_values(),
@@ -68,10 +68,10 @@ BASE = merge(
             },
         },
         "datasets": {
-            "controlled": {
-                "train": ["controlled/train", "mine/all"],
-                "references": {"controlled": ["second.de"]},
-                "suites": ["controlled/pronoun", "contrapro-ende/test"],
+            "smoke": {
+                "train": ["smoke/train", "mine/all"],
+                "references": {"smoke": ["second.de"]},
+                "suites": ["smoke/pronoun", "contrapro-ende/test"],
                 "sentences": ["web/all"],
                 "monolingual": ["nested/dev"],
                 "filters": {"train": "strict"},
@@ -86,7 +86,7 @@ BASE = merge(
             },
         },
         "systems": {
-            **{name: {"datasets": ["controlled"]} for name in smoke_values()["systems"]},
+            **{name: {"datasets": ["smoke"]} for name in smoke_values()["systems"]},
             "rst_own": {
                 "datasets": ["own"],
                 "instances": "own",
@@ -95,7 +95,7 @@ BASE = merge(
                 **TINY,
             },
             "context": {
-                "datasets": ["controlled"],
+                "datasets": ["smoke"],
                 "instances": "documents",
                 "architecture": "global_context",
                 "recipe": "finetune",
@@ -103,8 +103,8 @@ BASE = merge(
                 "model": MODEL | {"marks": MARKS},
             },
             "theirs": {
-                "hypotheses": {"controlled/controlled": "t.de"},
-                "log_probabilities": {"controlled/pronoun": "t.txt"},
+                "hypotheses": {"smoke/smoke": "t.de"},
+                "log_probabilities": {"smoke/pronoun": "t.txt"},
             },
         },
     },
@@ -127,30 +127,30 @@ CHANGES: dict[str, dict[str, Any]] = {
     "systems.context.model.context.future": HAN | {"systems.context.model.context": {"future": True}},
     "systems.context.model.form.norm": {"systems.rst_own.model.form": {"norm": "pre", "final_norm": True}},
     "systems.sentence_transformer.model": {"systems.sentence_transformer.model.dropout": 0.25},
-    "datasets.controlled.dev": {"datasets.own.dev": ["nested/test"]},
-    "datasets.controlled.test": {
-        "datasets.controlled.test": {"other": ["controlled/test"]},
-        "datasets.controlled.references": {},
+    "datasets.smoke.dev": {"datasets.own.dev": ["nested/test"]},
+    "datasets.smoke.test": {
+        "datasets.smoke.test": {"other": ["smoke/test"]},
+        "datasets.smoke.references": {},
         "report.cases": {},
         "report.claims": {},
         "systems.theirs": None,
     },
-    "datasets.controlled.suites": {"datasets.controlled.suites": ["controlled/pronoun"]},
-    "datasets.controlled.sentences": {
-        "datasets.controlled.sentences": ["mine/all"],
-        "datasets.controlled.train": ["controlled/train"],
-        "datasets.controlled.filters": {},
+    "datasets.smoke.suites": {"datasets.smoke.suites": ["smoke/pronoun"]},
+    "datasets.smoke.sentences": {
+        "datasets.smoke.sentences": ["mine/all"],
+        "datasets.smoke.train": ["smoke/train"],
+        "datasets.smoke.filters": {},
     },
-    "datasets.controlled.monolingual": {"datasets.controlled.monolingual": ["nested/test"]},
-    "datasets.controlled.monolingual_lang": {"datasets.controlled.monolingual_lang": "de"},
-    "datasets.controlled.references": {"datasets.controlled.references": {"controlled": ["third.de"]}},
-    "datasets.controlled.filters": {"datasets.controlled.filters": {}},
-    "datasets.controlled.text": {"datasets.controlled.text": {"bpe_merges": 99}},
+    "datasets.smoke.monolingual": {"datasets.smoke.monolingual": ["nested/test"]},
+    "datasets.smoke.monolingual_lang": {"datasets.smoke.monolingual_lang": "de"},
+    "datasets.smoke.references": {"datasets.smoke.references": {"smoke": ["third.de"]}},
+    "datasets.smoke.filters": {"datasets.smoke.filters": {}},
+    "datasets.smoke.text": {"datasets.smoke.text": {"bpe_merges": 99}},
     "systems.sentence_transformer.datasets": {
-        "systems.rst_own.datasets": ["controlled"],
+        "systems.rst_own.datasets": ["smoke"],
         "systems.rst_own.instances": "documents_with_trees",
     },
-    "systems.sentence_transformer.hypotheses": {"systems.theirs.hypotheses": {"controlled/controlled": "u.de"}},
+    "systems.sentence_transformer.hypotheses": {"systems.theirs.hypotheses": {"smoke/smoke": "u.de"}},
     "systems.sentence_transformer.log_probabilities": {"systems.theirs.log_probabilities": {}},
     "systems.sentence_transformer.instances": {"systems.sentence_transformer.instances": "documents"},
     "systems.sentence_transformer.use_model_of": {"systems.rst_mix_without_trees.use_model_of": "document_transformer"},
@@ -162,8 +162,8 @@ CHANGES: dict[str, dict[str, Any]] = {
     "systems.sentence_transformer.seeds": {"systems.document_transformer.seeds": [4]},
     "systems.sentence_transformer.decoding": {"systems.sentence_transformer.decoding": {"beam_size": 7}},
     "systems.sentence_transformer.evaluate": {"systems.rst_own.evaluate": False},
-    "corpora.controlled.controlled.generator": {"corpora.controlled.treebank.generator": "nested"},
-    "corpora.controlled.nested.generator": {"corpora.controlled.treebank.generator": "nested"},
+    "corpora.controlled.smoke.generator": {"corpora.controlled.smoke_treebank.generator": "nested"},
+    "corpora.controlled.nested.generator": {"corpora.controlled.smoke_treebank.generator": "nested"},
     "corpora.mtdata.web.id": {"corpora.mtdata.web.id": "Statmt-europarl-9-deu-eng"},
     "corpora.filters.strict.external": {"corpora.filters.strict.external": {"mine/all": "other.txt"}},
     "corpora.filters.strict.scripts": {"corpora.filters.strict.scripts": {"en": "Cyrl"}},
@@ -172,8 +172,8 @@ CHANGES: dict[str, dict[str, Any]] = {
     },
     "corpora.custom.mine.format.reader": {"corpora.custom.mine.format": {"reader": "jsonl"}},
     "corpora.custom.mine.splits.all.files": {"corpora.custom.mine.splits.all.files": {"both": "b.tsv"}},
-    "discourse.segmenters.tiny.treebank": {"discourse.segmenters.tiny.treebank": "controlled"},
-    "discourse.parsers.tiny.treebank": {"discourse.parsers.tiny.treebank": "controlled"},
+    "discourse.segmenters.tiny.treebank": {"discourse.segmenters.tiny.treebank": "smoke"},
+    "discourse.parsers.tiny.treebank": {"discourse.parsers.tiny.treebank": "smoke"},
     "discourse.parsers.tiny.segmenter": {
         "discourse.segmenters.two": {"treebank": "gum"},
         "discourse.parsers.tiny.segmenter": "two",
@@ -190,19 +190,19 @@ CHANGES: dict[str, dict[str, Any]] = {
     "report.short_labels": {"report.short_labels": {"sentence_transformer": "Sent."}},
     "report.published": {
         "report.published": {"rst_mix": "cross-task/doct"},
-        "report.datasets": {"controlled": "zh-en"},
+        "report.datasets": {"smoke": "zh-en"},
     },
-    "report.datasets": {"report.published": {"rst_mix": "cross-task/doct"}, "report.datasets": {"controlled": "zh-en"}},
-    "report.tables.table_1.tests": {"report.tables.table_1.tests": ["controlled/pronoun"]},
+    "report.datasets": {"report.published": {"rst_mix": "cross-task/doct"}, "report.datasets": {"smoke": "zh-en"}},
+    "report.tables.table_1.tests": {"report.tables.table_1.tests": ["smoke/pronoun"]},
     "report.tables.table_1.average": {"report.tables.table_1.average": True, "report.tables.table_1.metrics": ["chrF"]},
     "report.tables.table_1.baseline": {"report.tables.table_1.baseline": "rst_mix"},
     "report.cases.table_4.system": {"report.cases.table_4.system": "rst_mix"},
     "report.cases.table_4.baseline": {"report.cases.table_4.baseline": "rst_mix"},
     "report.cases.table_4.test": {
-        "datasets.controlled.test.second": ["mine/all"],
-        "datasets.controlled.train": ["controlled/train"],
-        "datasets.controlled.filters": {},
-        "report.cases.table_4.test": "controlled/second",
+        "datasets.smoke.test.second": ["mine/all"],
+        "datasets.smoke.train": ["smoke/train"],
+        "datasets.smoke.filters": {},
+        "report.cases.table_4.test": "smoke/second",
     },
     "report.figures.figure_2.series": {"report.figures.figure_2.series.Transformer": ["sentence_transformer"]},
     "report.figures.figure_2.x": {"report.figures.figure_2.x": "Size"},
@@ -210,7 +210,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "report.figures.figure_2.metrics": {"report.figures.figure_2.metrics": ["chrF"]},
     "report.figures.figure_2.tests": {
         "report.figures.figure_2.metrics": ["contrastive accuracy"],
-        "report.figures.figure_2.tests": ["controlled/pronoun"],
+        "report.figures.figure_2.tests": ["smoke/pronoun"],
     },
     "report.curves.figure_4.datasets": {
         "report.curves.figure_4.systems": ["rst_own"],
@@ -219,7 +219,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "report.curves.figure_4.panels": {"report.curves.figure_4.panels": {"Loss": ["dev_loss"]}},
     "report.claims.c.metric": {"report.claims.c.metric": "chrF"},
     "report.claims.c.test": {
-        "report.claims.suite.test": "controlled",
+        "report.claims.suite.test": "smoke",
         "report.claims.suite.metric": "s-BLEU",
     },
     "report.claims.c.dataset": {
@@ -237,8 +237,8 @@ CHANGES: dict[str, dict[str, Any]] = {
 }
 EXCEPTIONS = {
     "text.pretrained": "requires the files of a published model (test_config_pretrained.py)",
-    "datasets.controlled.src_lang": "is refused, since the corpora are in other languages",
-    "datasets.controlled.tgt_lang": "is refused, since the corpora are in other languages",
+    "datasets.smoke.src_lang": "is refused, since the corpora are in other languages",
+    "datasets.smoke.tgt_lang": "is refused, since the corpora are in other languages",
 }
 """Keys without a variant here, and why."""
 UNSEEN = ("PretrainedInit",)
@@ -323,14 +323,14 @@ def shown_plan(config):
 
 
 def score_row(system, seed, value, **keys):
-    row = {"dataset": "controlled", "system": system, "seed": seed, "test": "controlled", "n": 40, "signature": "x"}
+    row = {"dataset": "smoke", "system": system, "seed": seed, "test": "smoke", "n": 40, "signature": "x"}
     return row | {"value": value} | keys
 
 
 def study_scores(config):
     """The long table: scores of every system, and an accuracy over all items, by distance and by kind."""
     rows = []
-    for number, system in enumerate(name for name, row in config.systems.items() if row.runs_on("controlled")):
+    for number, system in enumerate(name for name, row in config.systems.items() if row.runs_on("smoke")):
         for seed in (1, 2, 3):
             for place, metric in enumerate(("s-BLEU", "d-BLEU (instances)", "chrF", "TER")):
                 rows.append(score_row(system, seed, 20 + 2 * number + place + 0.3 * seed, metric=metric))
@@ -349,7 +349,7 @@ def study(tmp_path_factory):
     for name, texts in (("t.en", lines), ("t.de", [f"Satz {number} von zehn" for number in range(10)])):
         (folder / name).write_text("".join(f"{line}\n" for line in texts), encoding="utf-8")
     (folder / "t.documents.tsv").write_text("document\tn_sentences\na\t6\nb\t4\n")
-    test = {"dataset": "controlled", "test": "controlled", "metric": "s-BLEU", "phenomenon": None, "difference": 1.0}
+    test = {"dataset": "smoke", "test": "smoke", "metric": "s-BLEU", "phenomenon": None, "difference": 1.0}
     test |= {
         "system": "g_transformer_finetuned",
         "sign_p": 0.5,
@@ -366,7 +366,7 @@ def study(tmp_path_factory):
         words = [f"Satz {number} von {end}" for number in range(10)]
         parts = (first | {"sentences": words[:6]}, second | {"sentences": words[6:]})
         (folder / f"{system}.jsonl").write_text("".join(f"{json.dumps(part)}\n" for part in parts), encoding="utf-8")
-        for dataset, seed in (("controlled", 1), ("controlled", 2), ("controlled", 3), ("own", 1)):
+        for dataset, seed in (("smoke", 1), ("smoke", 2), ("smoke", 3), ("own", 1)):
             run = folder / f"{dataset}/runs/{system}/seed{seed}"
             run.mkdir(parents=True)
             values = "".join(
@@ -391,8 +391,8 @@ def write_contents(figure, file, *, format, **_):
 def shown_report(config, folder):
     """The report on the made-up scores, as text and pictures."""
     report = config.report
-    systems = [name for name, row in config.systems.items() if row.datasets == ["controlled"]]
-    runs = [f"controlled/runs/{name}/seed{seed}" for name in systems for seed in (1, 2, 3)] + ["own/runs/rst_own/seed1"]
+    systems = [name for name, row in config.systems.items() if row.datasets == ["smoke"]]
+    runs = [f"smoke/runs/{name}/seed{seed}" for name in systems for seed in (1, 2, 3)] + ["own/runs/rst_own/seed1"]
     histories = [folder / run / "history.csv" for run in runs]
     files = ReportFiles(histories=histories, differences=[folder / "differences.json"])
     facts = StudyFacts(paper_columns={name: paper_columns(config, name) for name in config.systems})

@@ -42,13 +42,13 @@ def rich_values():
                 "filters": {"web": {"external": {"mine/all": "flags"}, "max_test_overlap": 0.5}},
             },
             "datasets": {
-                "controlled": {
-                    "train": ["controlled/train", "mine/all"],
+                "smoke": {
+                    "train": ["smoke/train", "mine/all"],
                     "filters": {"train": "web"},
-                    "references": {"controlled": ["more.de"]},
+                    "references": {"smoke": ["more.de"]},
                 }
             },
-            "systems": {"given": {"hypotheses": {"controlled/controlled": "given.de"}}},
+            "systems": {"given": {"hypotheses": {"smoke/smoke": "given.de"}}},
             "evaluation": {"metrics": ["s-BLEU", "d-BLEU (instances)", "CXMI"], "comet": {"checkpoint": "comet.ckpt"}},
         },
     )

@@ -37,10 +37,10 @@ TREES, SEGMENTER = {"gold": True}, {"treebank": "gum"}
     ("changes", "words"),
     [
         (nested(f"systems.{SYSTEM.upper()}", copy_of("systems", SYSTEM)), ["config: systems:", SYSTEM.upper()]),
-        (nested("datasets.Controlled", copy_of("datasets", "controlled")), ["'controlled' and 'Controlled'"]),
+        (nested("datasets.Smoke", copy_of("datasets", "smoke")), ["'smoke' and 'Smoke'"]),
         (nested(f"instances.{INSTANCES.title()}", copy_of("instances", INSTANCES)), ["instances:", INSTANCES.title()]),
-        (nested("corpora.controlled.CONTROLLED", {"generator": "flat"}), ["corpora", "'controlled' and 'CONTROLLED'"]),
-        (nested("corpora.custom.Controlled", CORPUS), ["corpora:", "'controlled' and 'Controlled'"]),
+        (nested("corpora.controlled.SMOKE", {"generator": "flat"}), ["corpora", "'smoke' and 'SMOKE'"]),
+        (nested("corpora.custom.Smoke", CORPUS), ["corpora:", "'smoke' and 'Smoke'"]),
         (nested("corpora.custom.WMT15-newstest-deen", CORPUS), None),
         (nested("corpora.custom.Bible-ende", CORPUS), ["'bible-ende' and 'Bible-ende'"]),
         (nested("corpora.custom.m", CORPUS | {"splits": {"all": SPLITS, "All": SPLITS}}), ["splits: 'all' and 'All'"]),
@@ -52,8 +52,8 @@ TREES, SEGMENTER = {"gold": True}, {"treebank": "gum"}
         (nested("report.figures", {"Distance_x": FIGURE}), ["must not start like"]),
         (nested("report", {"figures": {"x": FIGURE}, "curves": {"X": CURVES}}), ["figures and curves: 'x' and 'X'"]),
         (nested("report.claims", {"c": CLAIM, "C": CLAIM}), ["claims: 'c' and 'C'"]),
-        (nested("datasets.Report", copy_of("datasets", "controlled")), ["reserved for a folder"]),
-        (nested("datasets.controlled.test", {"t": ["controlled/test"], "T": ["controlled/test"]}), ["'t' and 'T'"]),
+        (nested("datasets.Report", copy_of("datasets", "smoke")), ["reserved for a folder"]),
+        (nested("datasets.smoke.test", {"t": ["smoke/test"], "T": ["smoke/test"]}), ["'t' and 'T'"]),
     ],
 )
 def test_names_equal_on_disk_are_refused(changes, words):
@@ -71,6 +71,6 @@ def test_suites_equal_on_disk_are_refused():
         name: {"languages": ["en", "de"], "format": {"reader": "jsonl_suite"}, "splits": suite}
         for name, suite in (("a", suites), ("b", {"Items": suites["items"]}))
     }
-    changes = {"corpora": {"custom": corpora}, "datasets": {"controlled": {"suites": ["a/items", "b/Items"]}}}
+    changes = {"corpora": {"custom": corpora}, "datasets": {"smoke": {"suites": ["a/items", "b/Items"]}}}
     with pytest.raises(UserError, match="'a/items' and 'b/Items' would both be called"):
         smoke_config(changes)

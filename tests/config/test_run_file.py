@@ -25,7 +25,7 @@ TALKS = {
     "splits": {"all": {"files": {"en": "talks.en", "de": "more/talks.de"}}},
 }
 VALUES = smoke_values(
-    {"corpora": {"custom": {"talks": TALKS}}, "datasets": {"controlled": {"train": ["controlled/train", "talks/all"]}}}
+    {"corpora": {"custom": {"talks": TALKS}}, "datasets": {"smoke": {"train": ["smoke/train", "talks/all"]}}}
 )
 
 
@@ -65,8 +65,8 @@ def fingerprints(plan):
 
 
 RULES = [
-    ("model", {"dataset": "controlled", "system": "rst_mix", "seed": "1"}),
-    ("hypotheses", {"dataset": "controlled", "system": "rst_mix", "seed": "1", "split": "test_controlled"}),
+    ("model", {"dataset": "smoke", "system": "rst_mix", "seed": "1"}),
+    ("hypotheses", {"dataset": "smoke", "system": "rst_mix", "seed": "1", "split": "test_smoke"}),
 ]
 
 

@@ -87,12 +87,12 @@ def test_a_pattern_counts_by_the_files_that_it_fits(folder):
         }
         changes = {
             "corpora": {"custom": {"help": row}},
-            "datasets": {"controlled": {"train": ["controlled/train", "help/all"]}},
+            "datasets": {"smoke": {"train": ["smoke/train", "help/all"]}},
         }
         return smoke_study(changes)
 
     def fingerprint():
-        return made().dataset_split("controlled", "train").fingerprint
+        return made().dataset_split("smoke", "train").fingerprint
 
     (missing,) = made().user_files()
     with pytest.raises(UserError, match=r"config\.corpora\.custom\.help\.splits\.all\.files\.both: po/\*\.po: no such"):

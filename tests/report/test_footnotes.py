@@ -208,7 +208,7 @@ def test_the_plan_knows_what_systems_start_from_and_what_is_generated(pytestconf
     facts = json.loads(StudyView(load_config(values)).report().params["study"])
     assert facts["origins"]["rst_mix"][0] == "rst_mix"
     assert facts["origins"]["g_transformer_finetuned"] == ["g_transformer_finetuned", "sentence_transformer"]
-    assert facts["generated"] == ["controlled"]
+    assert facts["generated"] == ["smoke"]
     extended = facts["extended"]
     assert extended == ["g_transformer_finetuned", "rst_mix", "rst_mix_without_trees"]
     again = {"instances": "documents", "use_model_of": "g_transformer_finetuned"}

@@ -71,7 +71,7 @@ def test_job_of_a_failed_group_is_named(folder):
 
 
 def test_failures_of_finished_stages_and_other_runs_do_not_matter(folder):
-    folder.write("logs/translate/controlled/gone_system/seed1/test.log", "ValueError: bad\n")
+    folder.write("logs/translate/smoke/gone_system/seed1/test.log", "ValueError: bad\n")
     assert folder.failures() == []
     folder.write("logs/report_render/report_render.log", "ValueError: bad\n")
     assert [failure.rule for failure in folder.failures()] == ["report_render"]
@@ -85,13 +85,13 @@ def test_failures_of_finished_stages_and_other_runs_do_not_matter(folder):
 @pytest.mark.parametrize(
     ("log", "is_shown"),
     [
-        ("evaluate_run/controlled/rst_mix/seed1", True),
-        ("evaluate_difference/controlled/rst_mix/sentence_transformer", True),
-        ("evaluate_difference/controlled/gone/sentence_transformer", False),
-        ("evaluate_difference/controlled/rst_mix/gone", False),
-        ("report_collect/controlled/runs/rst_mix", True),
-        ("report_collect/controlled/runs/gone", False),
-        ("report_collect/controlled", True),
+        ("evaluate_run/smoke/rst_mix/seed1", True),
+        ("evaluate_difference/smoke/rst_mix/sentence_transformer", True),
+        ("evaluate_difference/smoke/gone/sentence_transformer", False),
+        ("evaluate_difference/smoke/rst_mix/gone", False),
+        ("report_collect/smoke/runs/rst_mix", True),
+        ("report_collect/smoke/runs/gone", False),
+        ("report_collect/smoke", True),
     ],
 )
 def test_comparisons_and_tables_fail_too(log, is_shown, folder):

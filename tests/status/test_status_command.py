@@ -67,7 +67,7 @@ def test_bad_configuration_and_bad_folder_give_one_line(folder, tmp_path, capsys
 def test_paths_of_a_configuration_start_in_the_folder_of_the_study(command, folder, tmp_path, monkeypatch, capsys):
     files = {"en": "da ta/a.en", "de": "da ta/a.de"}
     own = {"languages": ["en", "de"], "format": {"reader": "blank_lines"}, "splits": {"all": {"files": files}}}
-    changes = {"corpora": {"custom": {"own": own}}, "datasets": {"controlled": {"train": ["own/all"]}}}
+    changes = {"corpora": {"custom": {"own": own}}, "datasets": {"smoke": {"train": ["own/all"]}}}
     (tmp_path / "my.yaml").write_text(yaml.safe_dump(smoke_values(changes)))
     for name in (*files.values(), "results/report/report.html"):
         folder.write(name)

@@ -47,7 +47,7 @@ def write_config(folder, smoke):
         splits[name] = {"files": files, "format": form}
     custom = {"languages": ["en", "de"], "format": {"reader": "files"}, "splits": splits}
     values["corpora"]["custom"] = {"mine": custom}
-    values["datasets"]["controlled"]["suites"] = [f"mine/{name}" for name in splits]
+    values["datasets"]["smoke"]["suites"] = [f"mine/{name}" for name in splits]
     model = values["systems"]["document_transformer"] | {"architecture": "g_transformer"}
     greedy = {"instances": "documents", "use_model_of": "g_transformer", "decoding": {"beam_size": 1}}
     values["systems"] = {"g_transformer": model, "greedy": greedy}
@@ -56,7 +56,7 @@ def write_config(folder, smoke):
     values["evaluation"]["contrast"] = {"score": "label_smoothed", "context": "own", "ties": "first"}
     values["report"] = {"baseline": "g_transformer"}
     values["instances"] = {"documents": values["instances"]["documents"]}
-    del values["discourse"], values["corpora"]["controlled"]["treebank"]
+    del values["discourse"], values["corpora"]["controlled"]["smoke_treebank"]
     file = folder / "study.yaml"
     file.write_text(yaml.safe_dump(values), encoding="utf-8")
     return file

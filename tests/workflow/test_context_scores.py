@@ -6,7 +6,7 @@ from smoke_study import StudyView
 from studies import Study, read_jobs, snakemake
 
 METRICS = ["s-BLEU", "d-BLEU (instances)", "chrF", "CXMI"]
-GIVEN = {"hypotheses": {"controlled/controlled": "given.de"}}
+GIVEN = {"hypotheses": {"smoke/smoke": "given.de"}}
 
 
 def test_a_study_measures_how_much_its_systems_use_context(tmp_path):
@@ -17,16 +17,16 @@ def test_a_study_measures_how_much_its_systems_use_context(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     measured = {job for job in read_jobs(done.stdout + done.stderr) if job.startswith("evaluate_cxmi")}
     runs = StudyView(study.plan().config).scored
-    parts = ("suite_pronoun", "test_controlled")
+    parts = ("suite_pronoun", "test_smoke")
     assert measured == {f"evaluate_cxmi {run.system} {part}" for run in runs for part in parts}
     commands = re.findall(r"docmt evaluate cxmi .*", done.stdout + done.stderr)
     assert len(commands) == len(measured)
-    folder = "results/controlled/runs/rst_mix/seed1"
+    folder = "results/smoke/runs/rst_mix/seed1"
     (suite,) = [line for line in commands if f"{folder}/scores/cxmi_suite_pronoun.json" in line]
-    assert "--texts  --suite results/corpora/controlled/en-de/suites/pronoun.jsonl" in suite
+    assert "--texts  --suite results/corpora/smoke/en-de/suites/pronoun.jsonl" in suite
     assert "--discourse results/" in suite
-    (test,) = [line for line in commands if f"{folder}/scores/cxmi_test_controlled.json" in line]
-    text = "results/controlled/corpora/en-de/test_controlled"
+    (test,) = [line for line in commands if f"{folder}/scores/cxmi_test_smoke.json" in line]
+    text = "results/smoke/corpora/en-de/test_smoke"
     assert f"--texts {text}.en {text}.de {text}.documents.tsv --suite  --src-lang en --tgt-lang de" in test
     assert "--discourse results/" in test
     alone = [line for line in commands if "/sentence_transformer/" in line]

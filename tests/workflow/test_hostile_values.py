@@ -20,10 +20,10 @@ ROW = {
     "format": {"reader": "blank_lines"},
     "splits": {"all": {"files": {"en": f"en{HOSTILE}", "de": f"de{HOSTILE}"}}},
 }
-TREES = {f"controlled/{name}": f"{name}{HOSTILE}" for name in ("train", "dev", "test_controlled", "suite_pronoun")}
+TREES = {f"smoke/{name}": f"{name}{HOSTILE}" for name in ("train", "dev", "test_smoke", "suite_pronoun")}
 ADDED = {
     "corpora": {"custom": {"own": ROW}, "mirror": "mirror"},
-    "datasets": {"controlled": {"sentences": ["own/all", "maruf2019-news/train"]}},
+    "datasets": {"smoke": {"sentences": ["own/all", "maruf2019-news/train"]}},
     "discourse": {"trees": {"elsewhere": {"files": TREES}}},
     "instances": {"with_files": {"max_tokens": 64, "trees": "elsewhere"}},
     "systems": {

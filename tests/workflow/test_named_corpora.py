@@ -12,12 +12,12 @@ def test_a_fetched_and_filtered_corpus_is_made_once(tmp_path):
     rules = {"max_test_overlap": 0.5}
     changes = {
         "corpora": {"mtdata": {"europarl": row}, "filters": {"web": rules}},
-        "datasets": {"controlled": {"train": ["europarl/all"], "filters": {"train": "web"}}},
+        "datasets": {"smoke": {"train": ["europarl/all"], "filters": {"train": "web"}}},
     }
     study = Study(tmp_path)
     done = study.run("corpora", changes=changes)
     assert done.returncode == 0, done.stderr
-    prefix = tmp_path / "results/controlled/corpora/en-de/train"
+    prefix = tmp_path / "results/smoke/corpora/en-de/train"
     documents = read_documents(prefix, languages=("en", "de"))
     assert [document.id for document in documents] == ["europarl.all/ep-0", "europarl.all/ep-1"]
     assert read_json(prefix.with_suffix(".counts.json"))["sentences_read"] == 6

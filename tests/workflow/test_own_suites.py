@@ -49,13 +49,13 @@ def test_own_suites_reach_the_report(suites, scores):
     tables = {file.stem: file.read_text(encoding="utf-8") for file in suites.folder.glob("results/report/tables/*.csv")}
     assert "greedy" in tables["generative"]
     assert "gender" in tables["generative"]
-    compared = read_json(suites.folder / "results/controlled/runs/greedy/against/g_transformer.json")["differences"]
+    compared = read_json(suites.folder / "results/smoke/runs/greedy/against/g_transformer.json")["differences"]
     assert {(row["metric"], row["test"]) for row in compared} >= tested
 
 
 def test_what_context_adds_is_measured(scores):
     cxmi = {(row["system"], row["test"]): float(row["value"]) for row in scores if row["metric"] == "CXMI"}
-    assert set(cxmi) == {(system, test) for system in SYSTEMS for test in ("controlled", *CONTRASTIVE)}
+    assert set(cxmi) == {(system, test) for system in SYSTEMS for test in ("smoke", *CONTRASTIVE)}
     assert all(cxmi.values()), "it reads context, so context changes something"
     assert {test: value for (system, test), value in cxmi.items() if system == "greedy"} == pytest.approx(
         {test: value for (system, test), value in cxmi.items() if system == "g_transformer"}
@@ -66,9 +66,9 @@ def test_the_reader_has_the_items_of_all_suites(suites):
     page = (suites.folder / "results/report/reader.html").read_text(encoding="utf-8")
     (packed,) = re.findall(r'id="data">([A-Za-z0-9+/=]*)</script>', page)
     parts = {part["name"]: part["items"] for part in json.loads(gzip.decompress(base64.b64decode(packed)))["suites"]}
-    assert list(parts) == [f"controlled/{name}" for name in (*CONTRASTIVE, *GENERATIVE)]
+    assert list(parts) == [f"smoke/{name}" for name in (*CONTRASTIVE, *GENERATIVE)]
     for name in GENERATIVE:
-        (item,) = parts[f"controlled/{name}"]
+        (item,) = parts[f"smoke/{name}"]
         assert item["expected"] == "er"
         assert list(item["runs"]) == ["0", "1"]
         for run in item["runs"].values():

@@ -10,7 +10,7 @@ from test_workflow_records import custom
 
 from docmt.config.loading import read_config_file
 
-PREFIX = "results/controlled/corpora/en-de/train"
+PREFIX = "results/smoke/corpora/en-de/train"
 TARGET = f"{PREFIX}.documents.tsv"
 CUSTOM = "results/corpora/talks/en-de/all.documents.tsv"
 
@@ -65,8 +65,8 @@ def test_container_reads_the_study_configuration(site, program, study, tmp_path)
         tmp_path / "bin", f"until [[ $1 == docmt ]]; do shift; done; shift\necho $1 $2 $DOCMT_RUN >> {tmp_path}/calls"
     )
     (engine / "docmt").rename(engine / program)
-    controlled = {"corpora": {"controlled": {"controlled": {"n_train_documents": 7}}}}
-    done = study.run(TARGET, changes=controlled, programs=[ROOT / "slurm" / site, engine])
+    fewer = {"corpora": {"controlled": {"smoke": {"n_train_documents": 7}}}}
+    done = study.run(TARGET, changes=fewer, programs=[ROOT / "slurm" / site, engine])
     assert done.returncode == 0, done.stderr
     calls = (tmp_path / "calls").read_text(encoding="utf-8").splitlines()
     assert calls == [f"{words} {run_file(study)}" for words in ("controlled generate", "corpora combine")]
@@ -86,7 +86,7 @@ def test_jobs_read_the_run_file(study):
     # Neither a broken configuration nor a missing file, which this job does not read, matters to a job of this run.
     (study.folder / "study.yaml").write_text("systems: [", encoding="utf-8")
     (study.folder / "talks.en").unlink()
-    combine = {"dataset": "controlled", "src": "en", "tgt": "de", "split": "train"}
+    combine = {"dataset": "smoke", "src": "en", "tgt": "de", "split": "train"}
     done = run_job(study, "corpora_combine", combine, config=path)
     assert done.returncode == 0, done.stderr
     # The job that reads the file refuses another one.

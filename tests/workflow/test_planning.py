@@ -14,7 +14,7 @@ DEMO = ROOT / "config/config.yaml"
 CONFIGS = [DEMO, *sorted((ROOT / "config/examples").rglob("*.yaml"))]
 TWINS = {
     "real_ende_short", "real_enru_short", "real_zhen_short", "bible_ende_short", "bible_enru", "claims_plateau",
-    "claims_surprises", "controlled_crosstask_few", "controlled_large",
+    "claims_surprises", "smoke_crosstask_few", "smoke_large",
 }  # fmt: skip
 """Configs that differ from another one in sizes, languages or names; `docmt config check` reads them in `make test`."""
 
@@ -57,8 +57,8 @@ def test_demo_is_the_config_that_is_taken_without_a_name(planned):
     "target",
     [
         *("all", "corpora", "text", "discourse", "instances", "training", "decoding", "evaluation", "report"),
-        "results/controlled/scores.csv",
-        "results/controlled/runs/g_transformer_finetuned/scores.csv",
+        "results/smoke/scores.csv",
+        "results/smoke/runs/g_transformer_finetuned/scores.csv",
     ],
 )
 def test_target_can_be_planned(target, tmp_path):

@@ -17,10 +17,10 @@ CHANGES = {
             }
         }
     },
-    "datasets": {"controlled": {"sentences": ["controlled/train"], "monolingual": ["novels/all", "controlled/train"]}},
+    "datasets": {"smoke": {"sentences": ["smoke/train"], "monolingual": ["novels/all", "smoke/train"]}},
     "instances": {"documents": {"max_sentences": 3}},
 }
-FOLDER = "results/controlled/instances/documents"
+FOLDER = "results/smoke/instances/documents"
 TARGETS = [f"{FOLDER}/monolingual/manifest.json", f"{FOLDER}/sentences/manifest.json"]
 
 
@@ -37,7 +37,7 @@ def test_only_what_is_needed_is_planned(configs, tmp_path):
     assert done.returncode == 0, done.stderr
     jobs = {frozenset(job.split()) for job in read_jobs(done.stdout + done.stderr)}
     expected = [
-        "controlled_generate controlled",
+        "controlled_generate smoke",
         "read_monolingual novels en all",
         "corpora_combine en de train",
         "corpora_combine en de sentences",
@@ -60,11 +60,11 @@ def test_only_what_is_needed_is_planned(configs, tmp_path):
 def test_text_for_pretraining_is_made(configs, tmp_path):
     done = snakemake(tmp_path, "--cores", "2", "--show-failed-logs", *TARGETS, config=configs)
     assert done.returncode == 0, done.stderr[-5000:]
-    vocabulary = (tmp_path / "results/controlled/text/vocabulary.txt").read_text(encoding="utf-8").splitlines()
+    vocabulary = (tmp_path / "results/smoke/text/vocabulary.txt").read_text(encoding="utf-8").splitlines()
     assert vocabulary[6:10] == ["[MASK1]\t0", "[MASK2]\t0", "<en>\t0", "<de>\t0"]
     monolingual, sentences = (load_instances(tmp_path / target) for target in TARGETS)
     assert monolingual.n_sentences().max() == 3
     assert monolingual.manifest["counts"]["documents"] == 42
     assert len(sentences) == len(sentences.src_offsets) - 1
-    counts = read_json(tmp_path / "results/controlled/corpora/en/monolingual.counts.json")
-    assert list(counts["inputs"]) == ["controlled.train", "novels.all"]
+    counts = read_json(tmp_path / "results/smoke/corpora/en/monolingual.counts.json")
+    assert list(counts["inputs"]) == ["smoke.train", "novels.all"]

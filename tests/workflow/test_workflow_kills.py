@@ -12,8 +12,8 @@ from studies import Study, start_snakemake
 from docmt.config.references import CONTROLLED_SUITES
 from docmt.snakemake_records import STARTED, record_path
 
-TARGET = "results/controlled/corpora/en-de/train.documents.tsv"
-FIRST_JOB = "results/corpora/controlled/en-de"
+TARGET = "results/smoke/corpora/en-de/train.documents.tsv"
+FIRST_JOB = "results/corpora/smoke/en-de"
 
 
 def working_in(folder):
@@ -51,7 +51,7 @@ def test_after_a_kill_unlocking_and_the_same_call_end_in_the_same_files(alone, f
     assert study.run("--unlock").returncode == 0
     again = study.run(TARGET)
     assert again.returncode == 0, again.stderr
-    folder = tmp_path / "results/controlled/corpora"
+    folder = tmp_path / "results/smoke/corpora"
     files = [file.relative_to(tmp_path) for file in folder.rglob("*") if file.is_file()]
     assert len(files) > 4
     for file in files:

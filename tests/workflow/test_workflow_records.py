@@ -14,8 +14,8 @@ from docmt.config.loading import read_config_file
 from docmt.snakemake_records import RECORDS, record_path
 
 FASTER = {"systems": {"document_transformer": {"training": {"learning_rate": 2.0e-3}}}}
-MODEL = "results/controlled/runs/document_transformer/seed1/model.pt"
-TRANSLATIONS = "results/controlled/runs/document_transformer/seed1/decoding/test_controlled.jsonl"
+MODEL = "results/smoke/runs/document_transformer/seed1/model.pt"
+TRANSLATIONS = "results/smoke/runs/document_transformer/seed1/decoding/test_smoke.jsonl"
 
 
 def copy(study, folder):
@@ -40,7 +40,7 @@ def test_a_copy_with_times_in_any_order_is_up_to_date(copied):
 
 @pytest.mark.parametrize(
     ("file", "job"),
-    [(MODEL, "train document_transformer"), (TRANSLATIONS, "translate document_transformer test_controlled")],
+    [(MODEL, "train document_transformer"), (TRANSLATIONS, "translate document_transformer test_smoke")],
 )
 def test_another_file_in_place_of_a_result_reruns_what_reads_it(file, job, copied):
     with open(copied.folder / file, "ab") as opened:
@@ -98,35 +98,34 @@ def test_models_that_a_run_replaces_are_named_first(copied):
     done = copied.run("--dry-run", changes=FASTER)
     lines = (done.stdout + done.stderr).splitlines()
     (number,) = (number for number, line in enumerate(lines) if line.startswith("docmt: this run"))
-    expected = "docmt: this run replaces 1 existing model: controlled/document_transformer seed 1 (6 updates)"
+    expected = "docmt: this run replaces 1 existing model: smoke/document_transformer seed 1 (6 updates)"
     assert lines[number] == expected
     assert lines.index("Job stats:") > number
-    done = copied.run("--dry-run", "results/controlled/text/vocabulary.txt", changes=FASTER)
+    done = copied.run("--dry-run", "results/smoke/text/vocabulary.txt", changes=FASTER)
     assert "docmt: this run" not in done.stdout + done.stderr
 
 
 @pytest.mark.slow
 def test_remade_base_model_leaves_finetunings_alone(copied):
     """Its training resumes, and the file is the same."""
-    base = "results/controlled/runs/sentence_transformer/seed1/model.pt"
-    tuned = "results/controlled/runs/g_transformer_finetuned/seed1/model.pt"
+    base = "results/smoke/runs/sentence_transformer/seed1/model.pt"
+    tuned = "results/smoke/runs/g_transformer_finetuned/seed1/model.pt"
     before = {path: (copied.folder / path).read_bytes() for path in (base, tuned)}
     (copied.folder / base).unlink()
     done = copied.run("training")
     assert done.returncode == 0, done.stderr
     assert {path: (copied.folder / path).read_bytes() for path in before} == before
-    logs = [copied.folder / f"logs/train/controlled/{path.split('/')[3]}/seed1.log" for path in before]
+    logs = [copied.folder / f"logs/train/smoke/{path.split('/')[3]}/seed1.log" for path in before]
     assert all("resumed after update 6" in log.read_text(encoding="utf-8") for log in logs)
     assert copied.jobs() == set()
 
 
 def test_renamed_system_is_named_with_its_model(copied):
     changes = {"systems": {"renamed": read_config_file(SMOKE)["systems"]["document_transformer"]}}
-    done = copied.run("--dry-run", "results/controlled/runs/renamed/scores.csv", changes=changes)
+    done = copied.run("--dry-run", "results/smoke/runs/renamed/scores.csv", changes=changes)
     messages = done.stdout + done.stderr
-    assert (
-        f"docmt: this run trains models again that exist under another name: controlled/renamed seed 1 as {MODEL}"
-        in (messages.splitlines())
+    assert f"docmt: this run trains models again that exist under another name: smoke/renamed seed 1 as {MODEL}" in (
+        messages.splitlines()
     )
 
 
@@ -153,7 +152,7 @@ def test_tables_refuse_scores_of_other_settings_whatever_snakemake_was_told(stud
     kept = study.run("--forcerun", "report_collect", changes=FASTER)
     assert kept.returncode != 0
     messages = kept.stdout + kept.stderr
-    assert "system document_transformer, seed 1, test controlled: their fingerprint" in messages
+    assert "system document_transformer, seed 1, test smoke: their fingerprint" in messages
     assert planned(study, "document_transformer") in messages
 
 
@@ -175,11 +174,11 @@ def custom(path):
     }
     return {
         "corpora": {"custom": {"talks": described}},
-        "datasets": {"controlled": {"train": ["controlled/train", "talks/all"]}},
+        "datasets": {"smoke": {"train": ["smoke/train", "talks/all"]}},
     }
 
 
-TARGET = "results/controlled/corpora/en-de/train.documents.tsv"
+TARGET = "results/smoke/corpora/en-de/train.documents.tsv"
 
 
 @pytest.fixture
@@ -214,8 +213,8 @@ def test_a_file_of_the_user_replaced_by_an_older_one_is_read_again(own):
 
 def test_a_file_of_the_user_that_is_only_newer_changes_no_fingerprint_and_runs_nothing(own, monkeypatch):
     monkeypatch.chdir(own.folder)
-    before = StudyView(own.plan(custom("talks.en")).config).dataset_split("controlled", "train").fingerprint
+    before = StudyView(own.plan(custom("talks.en")).config).dataset_split("smoke", "train").fingerprint
     os.utime(own.folder / "talks.en")
-    assert StudyView(own.plan(custom("talks.en")).config).dataset_split("controlled", "train").fingerprint == before
+    assert StudyView(own.plan(custom("talks.en")).config).dataset_split("smoke", "train").fingerprint == before
     done = own.run("--dry-run", TARGET, changes=custom("talks.en"))
     assert "Nothing to be done" in done.stdout + done.stderr

@@ -11,7 +11,7 @@ SYSTEMS = (*TRAINED, "rst_mix_without_trees")
 COMPARED = ("g_transformer_finetuned", "sentence_transformer")
 COMPARISON = f"evaluate_difference {' '.join(COMPARED)}"
 CASES = "report_cases table_4"
-SPLITS = ("train", "dev", "test_controlled")
+SPLITS = ("train", "dev", "test_smoke")
 SCORES = {"report_collect report", "report_render"}
 REPORT = SCORES | {"report_reader"}
 
@@ -19,7 +19,7 @@ REPORT = SCORES | {"report_reader"}
 def of_run(system, *rules):
     names = {
         "train": f"train {system}",
-        "translate": f"translate {system} test_controlled",
+        "translate": f"translate {system} test_smoke",
         "score_candidates": f"score_candidates {system} pronoun",
         "evaluate_run": f"evaluate_run {system}",
     }
@@ -120,8 +120,8 @@ CHANGES = {
         {f"{verb}_{what} tiny" for verb in ("train", "evaluate") for what in ("segmenter", "parser")} | FROM_TREES,
     ),
     "treebank": (
-        {"corpora": {"controlled": {"treebank": {"seed": 3}}}},
-        {"controlled_generate treebank"}
+        {"corpora": {"controlled": {"smoke_treebank": {"seed": 3}}}},
+        {"controlled_generate smoke_treebank"}
         | {f"{verb}_{what} tiny" for verb in ("train", "evaluate") for what in ("segmenter", "parser")}
         | FROM_TREES,
     ),
@@ -132,7 +132,7 @@ CHANGES = {
     "dropped trees": ({"systems": {"rst_mix": {"training": {"drop_rst": 0.3}}}}, of_rst() | REPORT),
     "new system": ({"systems": {"concatenation": NEW_SYSTEM}}, of_run("concatenation") | REPORT),
     "new suite": (
-        {"datasets": {"controlled": {"suites": ["controlled/pronoun", "controlled/deixis"]}}},
+        {"datasets": {"smoke": {"suites": ["smoke/pronoun", "smoke/deixis"]}}},
         {job for system in SYSTEMS for job in (f"score_candidates {system} deixis", f"evaluate_run {system}")}
         | {"annotate parsed suite_deixis 1 1", COMPARISON}
         | REPORT,
@@ -147,7 +147,7 @@ def test_a_change_reruns_exactly_what_depends_on_it(name, finished):
     assert finished.jobs(changes) == expected
 
 
-OTHER_CORPUS = {"corpora": {"controlled": {"controlled": {"seed": 2}}}}
+OTHER_CORPUS = {"corpora": {"controlled": {"smoke": {"seed": 2}}}}
 
 
 def test_another_corpus_reruns_all(finished):
@@ -169,14 +169,14 @@ def test_a_failed_job_and_a_rerun_never_mix_two_settings(study):
     """Two systems change; one training fails. Its old scores look up to date, but must not reach the report."""
     row = {"training": {"learning_rate": 2.0e-3}}
     changes = {"systems": {"g_transformer_finetuned": row, "document_transformer": row}}
-    checkpoints = study.folder / "results/controlled/runs/document_transformer/seed1/checkpoints"
+    checkpoints = study.folder / "results/smoke/runs/document_transformer/seed1/checkpoints"
     aside = checkpoints.with_name("aside")
     checkpoints.rename(aside)
     checkpoints.write_text("a file where a folder is needed")
 
     failed = study.run("--keep-going", changes=changes)
     assert failed.returncode != 0
-    assert not (study.folder / "results/controlled/runs/document_transformer/seed1/model.pt").exists()
+    assert not (study.folder / "results/smoke/runs/document_transformer/seed1/model.pt").exists()
     assert score_fingerprint(study, "document_transformer") == planned(study, "document_transformer")
     assert score_fingerprint(study, "g_transformer_finetuned") == planned(study, "g_transformer_finetuned", changes)
     assert report_fingerprints(study) == {planned(study, system) for system in SYSTEMS}
@@ -191,11 +191,11 @@ def test_a_failed_job_and_a_rerun_never_mix_two_settings(study):
 
 
 def planned(study, system, changes=None):
-    return StudyView(study.plan(changes).config).scores("controlled", system, "1").fingerprint
+    return StudyView(study.plan(changes).config).scores("smoke", system, "1").fingerprint
 
 
 def score_fingerprint(study, system):
-    file = study.folder / f"results/controlled/runs/{system}/seed1/scores.json"
+    file = study.folder / f"results/smoke/runs/{system}/seed1/scores.json"
     return json.loads(file.read_text(encoding="utf-8"))["provenance"]["fingerprint"]
 
 

@@ -13,7 +13,7 @@ def test_run_makes_all_products(finished):
         assert (report / name).stat().st_size > 100, name
     assert list((report / "tables").glob("*.tex"))
     assert list((report / "figures").glob("*.svg"))
-    run = finished.folder / "results/controlled/runs/g_transformer_finetuned/seed1"
+    run = finished.folder / "results/smoke/runs/g_transformer_finetuned/seed1"
     assert (run / "model.pt").exists()
     assert list((run / "checkpoints").iterdir())
     tokens = [path for path in finished.folder.rglob("*.tok.*") if path.parent.name != ".checksums"]
@@ -26,15 +26,15 @@ def test_trees_are_made_and_counted(finished):
     for kind, key in (("segmenters", "scores"), ("parsers", "parseval")):
         evaluation = json.loads((results / f"discourse/{kind}/tiny/evaluation.json").read_text(encoding="utf-8"))
         assert evaluation[key]
-    folder = results / "controlled/discourse/parsed"
-    index = (results / "controlled/corpora/en-de/dev.documents.tsv").read_text(encoding="utf-8").splitlines()
+    folder = results / "smoke/discourse/parsed"
+    index = (results / "smoke/corpora/en-de/dev.documents.tsv").read_text(encoding="utf-8").splitlines()
     trees = (folder / "dev.1-of-1.discourse.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["document"] for line in trees] == [line.split("\t")[0] for line in index[1:]]
     assert (folder / "statistics.csv").read_text(encoding="utf-8").count("\n") == 4
 
 
 def test_a_system_decodes_the_models_of_another(finished):
-    runs = finished.folder / "results/controlled/runs"
+    runs = finished.folder / "results/smoke/runs"
     assert not (runs / "rst_mix_without_trees/seed1/model.pt").exists()
     with_trees, without = (
         json.loads((runs / f"{system}/seed1/decoding/suite_pronoun.json").read_text(encoding="utf-8"))["items"]
@@ -72,7 +72,7 @@ def test_pictures_and_a_case_study_are_targets_of_their_systems_alone(finished, 
         assert (results / f"figures/{name}.svg").read_bytes() == (results / f"report/figures/{name}.svg").read_bytes()
         assert f'id="figures-{name}"' in report
     assert (results / "tables/table_4.txt").read_text(encoding="utf-8").startswith("Case study\n")
-    assert (results / "controlled/runs/g_transformer_finetuned/against/sentence_transformer.json").exists()
+    assert (results / "smoke/runs/g_transformer_finetuned/against/sentence_transformer.json").exists()
     planned = set(read_jobs(snakemake(tmp_path, "--dry-run", "results/figures/figure_4.svg").stdout))
     trained = {job for job in planned if job.startswith("train ")}
     assert trained == {
@@ -82,7 +82,7 @@ def test_pictures_and_a_case_study_are_targets_of_their_systems_alone(finished, 
 
 
 def test_scores_of_one_system_are_a_target(finished):
-    target = "results/controlled/runs/document_transformer/scores.csv"
+    target = "results/smoke/runs/document_transformer/scores.csv"
     done = finished.run(target)
     assert done.returncode == 0, done.stderr
     lines = (finished.folder / target).read_text(encoding="utf-8").splitlines()

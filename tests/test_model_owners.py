@@ -1,0 +1,115 @@
+"""A configuration does not replace the models of another one in the same folder."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from docmt.errors import UserError
+from docmt.files import write_json
+from docmt.model_owners import (
+    MERGED,
+    MERGED_HEAD,
+    OWNER,
+    REPLACE_VARIABLE,
+    check_owners,
+    configuration_names,
+    read_owner,
+    record_owner,
+)
+from docmt.planned_files import RUN_KEY, RUN_VARIABLE
+
+RUN = "results/talks/runs/{}/seed1"
+BASE, OTHER = RUN.format("base"), RUN.format("other")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    study = tmp_path / "study"
+    study.mkdir()
+    monkeypatch.chdir(study)
+    monkeypatch.delenv(RUN_VARIABLE, raising=False)
+    monkeypatch.delenv(REPLACE_VARIABLE, raising=False)
+    return study
+
+
+@pytest.fixture
+def train(folder, monkeypatch):
+    """Train models, as far as their owner is concerned. Without names, outside of a workflow."""
+
+    def train(names, *runs):
+        file = folder / f"run{len(os.listdir(folder))}.json"
+        write_json(file, {RUN_KEY: {"version": "1", "configuration": names}})
+        with monkeypatch.context() as context:
+            if names:
+                context.setenv(RUN_VARIABLE, str(file))
+            for run in runs:
+                (folder / run).mkdir(parents=True, exist_ok=True)
+                (folder / run / "model.pt").touch()
+                record_owner(folder / run)
+
+    return train
+
+
+def models(*runs):
+    return [f"{run}/model.pt" for run in runs]
+
+
+def test_names_are_relative_to_the_study(folder, tmp_path):
+    (tmp_path / "link").symlink_to(folder)
+    files = [folder / "my.yaml", tmp_path / "link/sub/../my.yaml", tmp_path / "shared.yaml"]
+    assert configuration_names(files) == ["my.yaml", "my.yaml", os.path.realpath(tmp_path / "shared.yaml")]
+
+
+@pytest.mark.parametrize(
+    ("head", "names"),
+    [
+        (MERGED_HEAD + json.dumps({"files": ["my.yaml", "more.yaml"], "--set": ["a=1"]}), ["my.yaml", "more.yaml"]),
+        (MERGED_HEAD + "my.yaml", [str(MERGED)]),
+        (MERGED_HEAD + "[1]", [str(MERGED)]),
+        (MERGED_HEAD + '{"files": 1}', [str(MERGED)]),
+        ("seeds: [1]", [str(MERGED)]),
+        ("", [str(MERGED)]),
+    ],
+)
+def test_merged_configuration_stands_for_its_files(head, names, folder):
+    MERGED.parent.mkdir()
+    MERGED.write_text(f"{head}\nseeds: [1]\n", encoding="utf-8")
+    assert configuration_names([folder / MERGED]) == names
+
+
+def test_models_of_another_configuration_are_kept(train):
+    train(["a.yaml"], BASE, OTHER)
+    with pytest.raises(UserError) as error:
+        check_owners(models(BASE, OTHER), ["b.yaml"])
+    message = str(error.value)
+    assert message.startswith(f"2 model(s) of a.yaml would be replaced by b.yaml, such as {BASE}/model.pt: use another")
+    assert "`docmt run --replace`" in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize("names", [["a.yaml"], ["b.yaml"]])
+def test_own_and_unknown_models_are_replaced(names, train):
+    train(["a.yaml"], BASE)
+    train(["b.yaml"], BASE)  # with --replace
+    train(["a.yaml"], OTHER)
+    train([], OTHER)  # by a command outside of the workflow
+    check_owners(models(OTHER, "results/talks/runs/absent/seed1"), names)
+    assert read_owner(Path(BASE)) == ["b.yaml"]
+    assert not Path(OTHER, OWNER).exists()
+
+
+def test_a_forgotten_second_file_is_another_configuration(train):
+    train(["a.yaml", "small.yaml"], BASE)
+    with pytest.raises(UserError, match=r"1 model\(s\) of a\.yaml small\.yaml would be replaced by a\.yaml,"):
+        check_owners(models(BASE), ["a.yaml"])
+
+
+def test_replacing_can_be_allowed(train, monkeypatch):
+    train(["a.yaml"], BASE)
+    monkeypatch.setattr("sys.argv", ["snakemake", "all", "--touch"])  # runs no job
+    check_owners(models(BASE), ["b.yaml"])
+    monkeypatch.setattr("sys.argv", ["snakemake", "all"])
+    monkeypatch.setenv(REPLACE_VARIABLE, "1")
+    check_owners(models(BASE), ["b.yaml"])
