@@ -90,7 +90,7 @@ bench: $(STAMP)
 
 docs: $(TESTED)
 	docmt config manual --into docs/configuration.md
-	docmt config schema --out config/schema.json
+	docmt config schema > config/schema.json
 	python scripts/list_commands.py --write
 	python scripts/list_files.py --write
 	python scripts/list_metrics.py --write

@@ -95,7 +95,9 @@ def settings_at(where: str, help: str = "") -> Parameter:
 
 def as_argument(settings: Any) -> str:
     """Return settings as one line of JSON with sorted keys, so that equal settings give equal text."""
-    return json.dumps(settings, sort_keys=True, ensure_ascii=False, default=lambda part: part.model_dump(mode="json"))
+    text = json.dumps(settings, sort_keys=True, ensure_ascii=False, default=lambda part: part.model_dump(mode="json"))
+    # Snakemake's report writes parameters into a script, which `</script>` would end.
+    return text.replace("<", "\\u003c")
 
 
 class CommandGroup(App):

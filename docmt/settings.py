@@ -18,6 +18,9 @@ from pydantic import (
 from docmt.errors import UserError
 from docmt.files import read_json
 
+MAX_NUMBER = 10**11
+"""Maximum of all numbers in settings. Larger ones are typing errors."""
+
 
 class Settings(BaseModel):
     """A configuration section. Unknown keys and wrong types are errors, and values are read-only."""
@@ -44,6 +47,13 @@ class Settings(BaseModel):
             else value
             for key, value in values.items()
         }
+
+    @model_validator(mode="after")
+    def _check_numbers(self) -> Self:
+        for key, value in self:
+            if isinstance(value, int | float) and abs(value) > MAX_NUMBER:
+                raise ValueError(f"{key}: must be at most {MAX_NUMBER:,}")
+        return self
 
     @model_validator(mode="after")
     def _check_case(self) -> Self:

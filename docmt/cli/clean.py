@@ -1,6 +1,7 @@
 """`docmt clean`: list or delete checkpoints, runs that are not in the configuration, and killed jobs' files."""
 
-import re
+import itertools
+import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,82 +13,131 @@ from docmt.config.artifacts.runs import run_folder
 from docmt.config.plan import Plan
 from docmt.config.systems import list_runs
 from docmt.errors import UserError, escape_controls
+from docmt.model_owners import configuration_names, read_owner
+from docmt.outputs import UNFINISHED
+from docmt.paths import RUN
+from docmt.provenance import job_facts_path
 from docmt.slurm import QueueError, list_jobs
-from docmt.snakemake import read_workflow
+from docmt.snakemake import last_configuration, read_workflow
 
 QUEUE_SECONDS = 2.0  # timeout for Slurm's controller
+UNKNOWN = "unknown configuration"
+"""Heading for files that no configuration has recorded as its own."""
+
 
 command = CommandGroup("clean")
 
 
 @command.default
-def clean(study: StudyFolder = StudyFolder(), *, delete: bool = False) -> None:
-    """List files that a study no longer needs, with sizes.
+def clean(study: StudyFolder = StudyFolder(), *, delete: bool = False, yes: bool = False) -> None:
+    """List files that a study no longer needs, with sizes, by the configuration that they belong to.
 
-    Without its checkpoints, a finished training cannot be continued with a larger max_steps. Models, translations and
-    scores stay.
+    Without its checkpoints, a finished training cannot be continued with a larger max_steps. Models of the
+    configuration, translations and scores stay.
 
     Example:
         docmt clean config/examples/smoke.yaml --delete
 
     Args:
-        delete: delete the listed files.
+        delete: delete the listed files, except runs and files of other configurations.
+        yes: with --delete, also delete these.
     """
     with study.opened() as (plan, folder):
         if not (folder / "results").is_dir():
             raise UserError(f"--directory {study.directory}: contains no results: pass the folder of a study")
-        leftovers = list(find_leftovers(folder, plan))
+        names = configuration_names(file.absolute() for file in study.files or last_configuration(Path()))
+        leftovers = sorted(find_leftovers(plan, names), key=lambda leftover: leftover.owner)
+        owners = {owner for run in run_folders() if (owner := " ".join(read_owner(run)))}
     if delete:
+        if not study.files and len(owners) > 1:
+            raise UserError(
+                f"{folder}: contains runs of {' and '.join(sorted(owners))}: name the configuration whose files you no "
+                "longer need, for example `docmt clean my.yaml --delete`"
+            )
         try:
             jobs = list_jobs(folder, timeout_seconds=QUEUE_SECONDS)
         except QueueError:
             jobs = []
         if read_workflow(folder).state in ("running", "locked") or jobs:
             raise UserError(f"{folder}: Snakemake or jobs of this study are still running: wait until they have ended")
-        for leftover in leftovers:
-            shutil.rmtree(folder / leftover.path)
-    for leftover in leftovers:
-        print(f"{leftover.n_bytes / 1e6:10.1f} MB  {escape_controls(f'{leftover.path}  ({leftover.why})')}")
-    total = f"{sum(leftover.n_bytes for leftover in leftovers) / 1e6:10.1f} MB in {len(leftovers)} folders"
-    print(f"{total}, {'deleted' if delete else 'delete them with docmt clean --delete'}")
-
-
-# Name pattern for temporary output folders (`docmt.files.atomic_writer`)
-UNFINISHED = re.compile(r"\..+\.[a-z0-9_]{8}")
+    deleted = [leftover for leftover in leftovers if delete and (yes or not leftover.needs_yes)]
+    for leftover in deleted:
+        shutil.rmtree(folder / leftover.path)
+    for owner, group in itertools.groupby(leftovers, key=lambda leftover: leftover.owner):
+        print(escape_controls(f"{owner}:"))
+        for leftover in group:
+            end = "" if leftover in deleted else "; --delete --yes" if leftover.needs_yes else "; --delete"
+            line = f"{leftover.path}  ({leftover.why}{end})"
+            print(f"{leftover.n_bytes / 1e6:10.1f} MB  {escape_controls(line)}")
+    n_bytes = sum(leftover.n_bytes for leftover in deleted or leftovers)
+    what = "deleted" if delete else "in all; nothing is deleted without --delete"
+    print(f"{n_bytes / 1e6:10.1f} MB in {len(deleted if delete else leftovers)} folders {what}")
 
 
 @dataclass(frozen=True)
 class Leftover:
-    """A folder that can be deleted."""
+    """A folder that can be deleted.
 
-    path: Path  # relative to the study folder
+    Attributes:
+        path: path, relative to the study folder.
+        why: reason why the study does not need it.
+        owner: names of the configuration that it belongs to.
+        needs_yes: True if it is only deleted with `--yes`.
+        n_bytes: size.
+    """
+
+    path: Path
     why: str
+    owner: str
+    needs_yes: bool
     n_bytes: int
 
 
-def find_leftovers(folder: Path, plan: Plan) -> Iterator[Leftover]:
-    """Yield the folders that can be deleted. None of them is inside another."""
+def run_folders() -> Iterator[Path]:
+    """Yield the folders of runs in the working directory. Links and copies under other names belong to the user."""
+    for path in sorted(Path().glob(RUN.format(dataset="*", system="*", seed="[0-9]*"))):
+        is_link = any(part.is_symlink() for part in (path, *path.parents[:3]))
+        if path.name.removeprefix("seed").isdecimal() and path.is_dir() and not is_link:
+            yield path
+
+
+def find_leftovers(plan: Plan, names: list[str]) -> Iterator[Leftover]:
+    """Yield the folders below the working directory that can be deleted. None of them is inside another.
+
+    Deleting runs, and files of other configurations than the one with these names, needs `--yes`.
+    """
     needed = {run_folder(run.dataset, run.system, run.seed) for run in list_runs(plan.config)}
-    found: set[Path] = set()
-    for place in sorted(folder.glob("results/*/runs/*/seed*")):
-        # Copies under other names and symbolic link targets belong to the user.
-        if not re.fullmatch("seed[0-9]+", place.name) or not place.is_dir() or place.is_symlink():
-            continue
-        checkpoints = place / "checkpoints"
-        if str(place.relative_to(folder)) not in needed:
-            found.add(place)
-            yield _leftover(folder, place, "the configuration has no such run")
-        # A finished run keeps its model. Checkpoints are only needed to resume a training.
-        elif (place / "model.pt").exists() and checkpoints.is_dir() and not checkpoints.is_symlink():
-            found.add(checkpoints)
-            yield _leftover(folder, checkpoints, "the training is finished")
-    for place in sorted(folder.glob("results/**/.*")):
+    paths: set[Path] = set()
+    for run in run_folders():
+        owner = read_owner(run)
+        label = " ".join(owner) or UNKNOWN
+        if str(run) not in needed:
+            paths.add(run)
+            yield Leftover(run, "the configuration has no such run", label, True, _count_bytes(run))
+        elif (checkpoints := _finished_checkpoints(run)) is not None:
+            paths.add(checkpoints)
+            is_other = owner not in ([], names)
+            yield Leftover(checkpoints, "the training is finished", label, is_other, _count_bytes(checkpoints))
+    for path in sorted(Path().glob("results/**/.*")):
         # A folder inside another leftover would be counted and deleted twice.
-        if UNFINISHED.fullmatch(place.name) and place.is_dir() and found.isdisjoint(place.parents):
-            found.add(place)
-            yield _leftover(folder, place, "the unfinished output of a job")
+        is_folder = path.is_dir() and not path.is_symlink()
+        if UNFINISHED.fullmatch(path.name) and is_folder and paths.isdisjoint(path.parents):
+            paths.add(path)
+            yield Leftover(path, "the unfinished output of a job", UNKNOWN, False, _count_bytes(path))
 
 
-def _leftover(study: Path, place: Path, why: str) -> Leftover:
-    n_bytes = sum(file.stat().st_size for file in place.rglob("*") if file.is_file())
-    return Leftover(place.relative_to(study), why, n_bytes)
+def _finished_checkpoints(run: Path) -> Path | None:
+    """Return the checkpoints of the training that made a run's model. Other settings have their own checkpoints."""
+    checkpoints = run / "checkpoints"
+    if not (run / "model.pt").exists() or not checkpoints.is_dir() or checkpoints.is_symlink():
+        return None
+    folders = [path for path in checkpoints.iterdir() if path.is_dir() and not path.is_symlink()]
+    try:
+        name = json.loads(job_facts_path(run / "model.pt").read_bytes())["checkpoints"]
+    except (OSError, ValueError, LookupError, TypeError):
+        name = folders[0].name if len(folders) == 1 else None
+    return next((folder for folder in folders if folder.name == name), None)
+
+
+def _count_bytes(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())

@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import Annotated
 
 from docmt.commands import CommandGroup, OutFile
-from docmt.config.loading import check_user_files, load_config, read_config_file, read_config_files
+from docmt.config.artifacts.base import Study
+from docmt.config.artifacts.study import check_user_files
+from docmt.config.loading import load_config, read_config_file, read_config_files
 from docmt.config.manual import json_schema, manual, replace_manual
 from docmt.config.study_rows import USER_OUTPUT_KEYS
 from docmt.config.systems import list_runs, model_settings, training_settings
@@ -33,7 +35,7 @@ def check(*files: Path) -> None:
     names = " ".join(map(str, files))
     try:
         config = load_config(read_config_files(files))
-        check_user_files(config)
+        check_user_files(Study(config))
     except UserError as error:
         raise UserError(str(error) if str(error).startswith(tuple(map(str, files))) else f"{names}: {error}") from None
     counts = {"dataset": len(config.datasets), "system": len(config.systems), "run": len(list_runs(config))}

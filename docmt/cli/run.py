@@ -20,8 +20,9 @@ from cyclopts import Parameter
 from docmt.cli.init import find_workflow
 from docmt.cli.status import find_configuration
 from docmt.commands import CommandGroup, print_table
-from docmt.config.artifacts.study import STAGES
-from docmt.config.loading import check_user_files, load_config, parse_yaml, read_config_files
+from docmt.config.artifacts.base import Study
+from docmt.config.artifacts.study import STAGES, check_user_files
+from docmt.config.loading import load_config, parse_yaml, read_config_files
 from docmt.config.systems import merge
 from docmt.errors import UserError
 from docmt.files import atomic_writer, create_folder
@@ -90,7 +91,7 @@ def run(
     for change in changes or []:
         values = merge(values, read_change(change))
     with create_folder(directory), chdir(directory):
-        check_user_files(load_config(values))
+        check_user_files(Study(load_config(values)))
         names = configuration_names(files)
     known = [*TARGETS, *STAGES, *(rule for rules in STAGES.values() for rule in rules)]
     for target in targets:

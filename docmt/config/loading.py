@@ -7,8 +7,6 @@ from typing import Any
 
 import yaml
 
-from docmt.config.artifacts.base import Study
-from docmt.config.artifacts.study import user_files
 from docmt.config.checks import check_config
 from docmt.config.schema import Config
 from docmt.config.systems import merge
@@ -115,12 +113,6 @@ def _check_characters(values: Any, where: str) -> None:
             _check_characters(value, f"{where}.{number}")
     elif isinstance(values, str) and (found := CONTROL.search(values)):
         raise UserError(f"{where}: contains the control character U+{ord(found[0]):04X}; remove it")
-
-
-def check_user_files(config: Config) -> None:
-    """Raise UserError if a user-supplied file is missing in the working directory."""
-    for file in user_files(Study(config)):
-        file.check()
 
 
 def read_config_files(paths: Iterable[Path]) -> dict[str, Any]:

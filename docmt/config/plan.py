@@ -13,7 +13,7 @@ from typing import Any
 from docmt.commands import as_argument, option_words
 from docmt.config.artifacts.base import ARTIFACTS, Artifact, Study
 from docmt.config.artifacts.discourse import TREEBANK_SPLIT
-from docmt.config.artifacts.study import all_artifacts, final_outputs, targets, user_files
+from docmt.config.artifacts.study import all_artifacts, check_user_files, final_outputs, targets
 from docmt.config.loading import load_config, read_config_file
 from docmt.config.schema import Config
 from docmt.config.systems import count_updates, longest_chain, model_owner
@@ -48,8 +48,7 @@ class Plan:
         for file in files:
             read_config_file(file)  # Snakemake's loader silently keeps the last duplicate key
         plan = cls(load_config(dict(values)))
-        for file in user_files(plan.study):
-            file.check()
+        check_user_files(plan.study)
         return plan
 
     def targets(self) -> dict[str, list[str]]:

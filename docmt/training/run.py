@@ -108,8 +108,8 @@ def train(
     write_history(files.history, state)
     sessions = [{**asdict(part), "seconds": round(part.seconds, 3)} for part in state.sessions]
     job = {"device": fabric.device.type, "n_devices": fabric.world_size, "n_nodes": nodes, "sessions": sessions}
-    tokens = trainer.reader.micro_batch_tokens or settings.training.max_batch_tokens
-    write_job_facts(files.out, **job, micro_batch_tokens=tokens, cpu_seconds=round(cpu_seconds, 1))
+    job["micro_batch_tokens"] = trainer.reader.micro_batch_tokens or settings.training.max_batch_tokens
+    write_job_facts(files.out, **job, checkpoints=folder.name, cpu_seconds=round(cpu_seconds, 1))
 
 
 def _load_data(files: TrainingFiles, vocabulary: Vocabulary, pipeline: TextPipeline, *, needs_trees: bool) -> TaskData:

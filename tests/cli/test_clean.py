@@ -1,24 +1,37 @@
 """`docmt clean`: finds what nothing needs, and deletes nothing else, and not while the study runs."""
 
+import os
+import shutil
+
 import pytest
 from smoke_study import SMOKE, smoke_config
 
 from docmt.cli.clean import find_leftovers
 from docmt.cli.main import main
 from docmt.config.plan import Plan
+from docmt.files import write_json, write_lines
+from docmt.model_owners import OWNER
 
 FINISHED = "results/smoke/runs/sentence_transformer/seed1"
 UNFINISHED = "results/smoke/runs/g_transformer_finetuned/seed1"
-UNKNOWN = "results/smoke/runs/removed/seed1"
+REMOVED = "results/smoke/runs/removed/seed1"
 OTHER_SEED = "results/smoke/runs/sentence_transformer/seed2"
+OTHERS = "results/talks/runs/base/seed1"
+OTHERS_FINISHED = "results/smoke/runs/document_transformer/seed1"
+NAME = os.path.realpath(SMOKE)
 
 
 @pytest.fixture
-def study(tmp_path):
-    for run in (FINISHED, UNFINISHED, UNKNOWN, OTHER_SEED):
+def study(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    owners = dict.fromkeys([FINISHED, UNFINISHED, REMOVED], NAME) | dict.fromkeys([OTHERS, OTHERS_FINISHED], "b.yaml")
+    for run in (*owners, OTHER_SEED):
         (tmp_path / run / "checkpoints/abc").mkdir(parents=True)
         (tmp_path / run / "checkpoints/abc/step3.pt").write_bytes(bytes(1000))
-    (tmp_path / FINISHED / "model.pt").write_bytes(bytes(10))
+        if run in owners:
+            write_lines(tmp_path / run / OWNER, [owners[run]], checksum=False)
+    for run in (FINISHED, REMOVED, OTHERS_FINISHED):
+        (tmp_path / run / "model.pt").write_bytes(bytes(10))
     (tmp_path / FINISHED / "decoding").mkdir()
     return tmp_path
 
@@ -27,46 +40,113 @@ def clean(study, *options):
     return main(["clean", "--directory", str(study), "--configfile", str(SMOKE), *options])
 
 
+def leftovers():
+    return {str(leftover.path): leftover for leftover in find_leftovers(Plan(smoke_config()), [NAME])}
+
+
+def content(folder):
+    return {str(path): path.read_bytes() if path.is_file() else None for path in sorted(folder.rglob("*"))}
+
+
 def test_what_nothing_needs_is_listed_and_kept(study, capsys):
-    plan = Plan(smoke_config())
-    assert {str(found.path): found.n_bytes for found in find_leftovers(study, plan)} == {
-        f"{FINISHED}/checkpoints": 1000,
-        UNKNOWN: 1000,
-        OTHER_SEED: 1000,
+    assert {path: (leftover.owner, leftover.needs_yes) for path, leftover in leftovers().items()} == {
+        f"{FINISHED}/checkpoints/abc": (NAME, False),
+        f"{OTHERS_FINISHED}/checkpoints/abc": ("b.yaml", True),
+        REMOVED: (NAME, True),
+        OTHERS: ("b.yaml", True),
+        OTHER_SEED: ("unknown configuration", True),
     }
-    before = sorted(study.rglob("*"))
+    before = content(study)
     assert clean(study) == 0
-    assert "in 3 folders, delete them with docmt clean --delete" in capsys.readouterr().out
-    assert sorted(study.rglob("*")) == before
+    out = capsys.readouterr().out
+    assert "in 5 folders in all; nothing is deleted without --delete" in out
+    assert "removed/seed1  (the configuration has no such run; --delete --yes)" in out
+    assert [line for line in out.splitlines() if line.endswith(":")] == [
+        f"{NAME}:",
+        "b.yaml:",
+        "unknown configuration:",
+    ]
+    assert content(study) == before
 
 
-def test_it_is_deleted_and_all_else_stays(study, tmp_path_factory, capsys):
-    elsewhere = tmp_path_factory.mktemp("elsewhere") / "file"
-    elsewhere.touch()
-    own = [study / f"{UNKNOWN}{end}" for end in (".zip", "0", "_mine")]
-    own[0].touch()
-    own[1].symlink_to(elsewhere.parent)
-    own[2].mkdir()
+def test_models_and_other_studies_need_yes(study, capsys):
     assert clean(study, "--delete") == 0
-    assert all(place.exists() for place in [*own, elsewhere])
-    assert "removed/seed1  (the configuration has no such run)" in capsys.readouterr().out
-    assert not any((study / name).exists() for name in (f"{FINISHED}/checkpoints", UNKNOWN, OTHER_SEED))
+    assert "in 1 folders deleted" in capsys.readouterr().out
+    assert not (study / FINISHED / "checkpoints/abc").exists()
+    assert (study / UNFINISHED / "checkpoints/abc/step3.pt").exists()
+    kept = (REMOVED, OTHERS, OTHERS_FINISHED, OTHER_SEED)
+    assert all((study / run / "checkpoints/abc/step3.pt").exists() for run in kept)
+    assert clean(study, "--delete", "--yes") == 0
+    assert not any((study / run).exists() for run in (REMOVED, OTHERS, OTHER_SEED))
+    assert (study / OTHERS_FINISHED / "model.pt").exists()
     assert (study / FINISHED / "model.pt").exists()
     assert (study / FINISHED / "decoding").exists()
     assert (study / UNFINISHED / "checkpoints/abc/step3.pt").exists()
 
 
+def test_deleting_names_one_of_several_configurations(study, monkeypatch, capsys):
+    monkeypatch.setattr("docmt.cli.status.last_configuration", lambda folder: [SMOKE])
+    monkeypatch.setattr("docmt.cli.clean.last_configuration", lambda folder: [SMOKE])
+    before = content(study)
+    assert main(["clean", "--delete", "--yes"]) == 2
+    error = capsys.readouterr().err
+    assert f"contains runs of {NAME} and b.yaml: name the configuration" in error
+    assert content(study) == before
+    for run in (OTHERS, OTHERS_FINISHED):
+        shutil.rmtree(study / run)
+    assert main(["clean", "--delete"]) == 0
+    assert not (study / FINISHED / "checkpoints/abc").exists()
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_checkpoints_of_other_settings_stay(recorded, study):
+    (study / FINISHED / "checkpoints/def").mkdir()
+    if recorded:
+        write_json(study / FINISHED / "model.job.json", {"checkpoints": "def"})
+    paths = leftovers()
+    assert (f"{FINISHED}/checkpoints/def" in paths) == recorded
+    assert f"{FINISHED}/checkpoints/abc" not in paths
+
+
+def test_links_and_copies_belong_to_the_user(study, tmp_path_factory):
+    outside = tmp_path_factory.mktemp("outside")
+    for name in ("runs/system/seed1/checkpoints/abc", "text/.dev.en.abcdefgh", "seed3/checkpoints"):
+        (outside / name).mkdir(parents=True)
+        (outside / name / "file").touch()
+    (study / "results/linked").symlink_to(outside)
+    (study / "results/smoke/runs/linked").symlink_to(outside / "runs/system")
+    (study / "results/smoke/runs/removed/seed3").symlink_to(outside / "seed3")
+    (study / "results/smoke/.dev.en.abcdefgh").symlink_to(outside / "text/.dev.en.abcdefgh")
+    shutil.rmtree(study / FINISHED / "checkpoints")
+    (study / FINISHED / "checkpoints").symlink_to(outside / "runs/system/seed1/checkpoints")
+    names = ("removed/seed1.zip", "removed/seed10_mine", "removed/seedling")
+    for name in names:
+        (study / "results/smoke/runs" / name).mkdir(parents=True)
+    before = content(outside)
+    assert clean(study, "--delete", "--yes") == 0
+    assert content(outside) == before
+    assert all((study / "results/smoke/runs" / name).exists() for name in names)
+    assert (study / "results/linked/runs/system/seed1/checkpoints/abc/file").exists()
+
+
+def test_results_can_be_a_link(study, tmp_path_factory):
+    elsewhere = tmp_path_factory.mktemp("scratch") / "results"
+    shutil.move(study / "results", elsewhere)
+    (study / "results").symlink_to(elsewhere)
+    assert clean(study, "--delete", "--yes") == 0
+    assert not (elsewhere / "talks/runs/base/seed1").exists()
+
+
 def test_what_killed_jobs_left_is_found_once(study, capsys):
-    for place in (study / "results/smoke/text", study / UNKNOWN):
+    for place in (study / "results/smoke/text", study / REMOVED):
         (place / ".train.tok.de.4rmkout2").mkdir(parents=True)
         (place / ".train.tok.de.4rmkout2/train.tok.de").write_bytes(bytes(7))
     (study / "results/smoke/text/.checksums").mkdir()
-    plan = Plan(smoke_config())
-    found = {str(found.path): found for found in find_leftovers(study, plan)}
+    found = leftovers()
     assert found["results/smoke/text/.train.tok.de.4rmkout2"].n_bytes == 7
     assert "unfinished" in found["results/smoke/text/.train.tok.de.4rmkout2"].why
-    assert found[UNKNOWN].n_bytes == 1007
-    assert len(found) == 4
+    assert found[REMOVED].n_bytes > 1007
+    assert len(found) == 6
     assert clean(study, "--delete") == 0
     assert (study / "results/smoke/text/.checksums").is_dir()
     assert not (study / "results/smoke/text/.train.tok.de.4rmkout2").exists()
@@ -81,7 +161,7 @@ def test_nothing_is_deleted_while_the_study_is_locked(study, capsys):
     )
     assert clean(study, "--delete") == 2
     assert "are still running" in capsys.readouterr().err
-    assert (study / UNKNOWN).exists()
+    assert (study / REMOVED).exists()
 
 
 def test_a_folder_without_results_is_refused(tmp_path, capsys):

@@ -1,5 +1,6 @@
 """The command itself."""
 
+import json
 import subprocess
 import sys
 
@@ -7,7 +8,7 @@ import pytest
 
 from docmt import __version__
 from docmt.cli.main import main
-from docmt.commands import option_words
+from docmt.commands import as_argument, option_words
 
 
 @pytest.mark.parametrize("module", ["docmt", "docmt.cli.main"])
@@ -84,3 +85,10 @@ def test_a_path_may_begin_with_a_dash(tmp_path, monkeypatch, names):
     words = [*option_words("inputs", names), *option_words("out", "-out"), *option_words("tags", None)]
     assert main(["text", "learn-vocabulary", *words]) == 0
     assert f"word\t{len(names)}\n" in (tmp_path / "-out").read_text(encoding="utf-8")
+
+
+def test_settings_cannot_end_a_script():
+    title = "</script><script>alert(1)</script> <!-- 'quoted' & \u2028"
+    argument = as_argument({"title": title})
+    assert "<" not in argument
+    assert json.loads(argument) == {"title": title}

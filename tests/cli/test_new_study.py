@@ -10,7 +10,9 @@ import yaml
 
 from docmt.cli import init
 from docmt.cli.main import main
-from docmt.config.loading import check_user_files, load_config
+from docmt.config.artifacts.base import Study
+from docmt.config.artifacts.study import check_user_files
+from docmt.config.loading import load_config
 from docmt.corpora.guessing import find_split
 from docmt.corpora.inspection import other_language
 
@@ -74,7 +76,7 @@ def test_a_study_on_plain_files(words, capsys, monkeypatch):
     assert max(map(len, text.splitlines())) <= 120
     monkeypatch.chdir("study")
     config = load_config(yaml.safe_load(text))
-    check_user_files(config)
+    check_user_files(Study(config))
     assert list(config.systems) == ["sentence", "longer", "g_transformer"]
     assert config.text.bpe_merges == 4000
 
@@ -197,7 +199,7 @@ def test_formats_are_guessed(name, capsys, monkeypatch):
         n_found = {"single_lines": n_lines, "tmx": 1}.get(form["reader"], n_documents)
         assert counts[split] == [str(n_found), str(n_lines)]
     monkeypatch.chdir("study")
-    check_user_files(load_config(read_study(".")))
+    check_user_files(Study(load_config(read_study("."))))
 
 
 def test_options_override_guesses_and_splits_may_differ(words, capsys):
@@ -311,7 +313,7 @@ def test_paths_and_cd_of_unusual_folders(words, tmp_path, monkeypatch, capsys):
     assert main(["init", "other", *(word.replace("data/", "link/../") for word in words)]) == 0
     for study in ("near/my study", "other"):
         monkeypatch.chdir(tmp_path / study)
-        check_user_files(load_config(read_study(".")))
+        check_user_files(Study(load_config(read_study("."))))
 
 
 def test_names_that_yaml_would_misread_stay(monkeypatch):
@@ -323,7 +325,7 @@ def test_names_that_yaml_would_misread_stay(monkeypatch):
     monkeypatch.chdir("deep/study")
     config = load_config(read_study("."))
     assert config.datasets["mine"].languages == ("en", "no")
-    check_user_files(config)
+    check_user_files(Study(config))
 
 
 def test_languages_without_a_tokenizer_get_sentencepiece(words):

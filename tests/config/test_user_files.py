@@ -8,6 +8,7 @@ from smoke_study import smoke_study
 
 from docmt.config import user_files
 from docmt.config.artifacts.base import Artifact, UserFile, ancestors
+from docmt.config.artifacts.study import check_user_files
 from docmt.config.user_files import content_digest
 from docmt.errors import UserError
 from docmt.files import sha256_file
@@ -104,3 +105,42 @@ def test_a_pattern_counts_by_the_files_that_it_fits(folder):
     second = fingerprint()
     (folder / "po/c.po").write_text("c")
     assert len({first, second, fingerprint()}) == 3
+
+
+def outputs_of_mine():
+    row = {
+        "languages": ["en", "de"],
+        "format": {"reader": "blank_lines"},
+        "splits": {"all": {"files": {"en": "mine.en", "de": "mine.de"}}},
+    }
+    return {"corpora": {"custom": {"mine": row}}, "datasets": {"smoke": {"train": ["smoke/train", "mine/all"]}}}
+
+
+@pytest.mark.parametrize(
+    ("path", "rule"),
+    [
+        ("results/corpora/mine/en-de/all.en", "corpora_read, mine all en-de"),
+        ("results/x/../corpora/mine/en-de/all.en", "corpora_read, mine all en-de"),
+        ("link/corpora/mine/en-de/all.en", "corpora_read, mine all en-de"),
+        ("results/smoke/text/pipeline.json", "save_pipeline, smoke"),
+        ("results/report/report.html", "report_render"),
+        ("results/smoke/runs/rst_mix/seed1/model.pt", "train, smoke rst_mix"),
+    ],
+)
+def test_a_user_file_is_no_output(path, rule, folder):
+    (folder / "link").symlink_to(folder / "results")
+    (folder / "results/x").mkdir(parents=True)
+    for file in (path, "mine.de", "results/mine.en"):
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / file).touch()
+    changes = outputs_of_mine()
+    files = changes["corpora"]["custom"]["mine"]["splits"]["all"]["files"]
+    files["en"] = "results/mine.en"  # no output is there
+    check_user_files(smoke_study(changes))
+    files["en"] = path
+    with pytest.raises(UserError) as error:
+        check_user_files(smoke_study(changes))
+    message = str(error.value)
+    where = "config.corpora.custom.mine.splits.all.files.en"
+    assert message.startswith(f"{where}: {path}: is an output of the study (rule {rule}")
+    assert (folder / path).exists()

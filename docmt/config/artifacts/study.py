@@ -1,11 +1,17 @@
 """The artifacts of a study as a whole."""
 
+import os
+from pathlib import Path
+
 from docmt.config.artifacts.base import RULES, STAGE_VERSIONS, Artifact, Study, UserFile, ancestors
 from docmt.config.artifacts.report import case_study, figure, judged_claims, reader, report, scores_table, table
 from docmt.config.artifacts.runs import model, scored_runs, trained_runs
+from docmt.errors import UserError
 
 STAGES = RULES
 """Rules by stage, in workflow order. They are complete, because this module imports all stages."""
+OUTPUT_FOLDERS = ("results", "resources")
+"""Folders with outputs in a study folder, each of which can be a link."""
 
 
 def final_outputs(study: Study) -> list[Artifact]:
@@ -48,3 +54,31 @@ def all_artifacts(study: Study) -> list[Artifact]:
 def user_files(study: Study) -> list[UserFile]:
     """Return the study's user-supplied files."""
     return [artifact for artifact in all_artifacts(study) if isinstance(artifact, UserFile)]
+
+
+def check_user_files(study: Study) -> None:
+    """Raise UserError if a user-supplied file is missing, or is an output of the study, which would be deleted."""
+    files = user_files(study)
+    outputs: dict[str, Artifact] = {}
+    for artifact in all_artifacts(study) if files else ():
+        own = artifact.input_files("user_file")  # which can be the artifact itself
+        outputs |= {path: artifact for path in artifact.files if artifact.rules and path not in own}
+    for file in files:
+        path = Path(_path_in_study(file.file))
+        output = next((outputs[str(part)] for part in (path, *path.parents) if str(part) in outputs), None)
+        if output is not None:
+            names = " ".join(map(str, output.wildcards))
+            raise UserError(
+                f"{file.where}: {file.file}: is an output of the study (rule {output.rules[0]}, {names}) and would be "
+                "deleted: move your file to another folder, and change its path here"
+            )
+        file.check()
+
+
+def _path_in_study(path: str) -> str:
+    """Return the path that outputs have, such as `results/…`, also for a file behind links. Others stay as they are."""
+    real = os.path.realpath(path)
+    for folder in OUTPUT_FOLDERS:
+        if Path(real).is_relative_to(os.path.realpath(folder)):
+            return os.path.normpath(os.path.join(folder, os.path.relpath(real, os.path.realpath(folder))))
+    return path
