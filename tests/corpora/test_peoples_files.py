@@ -51,6 +51,17 @@ def test_tsv_with_ids_in_a_column(tmp_path):
     assert texts(documents) == [("x", ["b", "d"], ["a", "c"]), ("y", ["f"], ["e"])]
 
 
+@pytest.mark.parametrize("blank", ["", " ", "\t", "\t\t", "\r"])
+def test_blank_lines_of_tsv_files(blank, tmp_path):
+    files = {"both": f"x\ta\tb\n{blank}\nx\tc\td\n{blank}\n"}
+    documents, counts = parse(tmp_path, files, reader="tsv", columns=[2, 3])
+    assert texts(documents) == [("00001", ["a"], ["b"]), ("00002", ["c"], ["d"])]
+    assert not counts.dropped
+    documents, counts = parse(tmp_path, files, reader="tsv", columns=[2, 3], id_column=1)
+    assert texts(documents) == [("x", ["a", "c"], ["b", "d"])]
+    assert counts.dropped == {"blank line": 2}
+
+
 def test_lines_with_the_document_of_each(tmp_path):
     files = {"ids": "x\nx\ny\n", "en": "a\nb\nc\n", "de": "d\ne\nf\n"}
     assert texts(parse(tmp_path, files, reader="named_lines")[0]) == [

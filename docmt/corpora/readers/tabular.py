@@ -26,7 +26,10 @@ PARADOCS_CELLS = 18
 
 
 class TsvLines(DocumentFormat):
-    """One file (role `both`) with source, tab and target per line, without quoting. Blank lines separate documents."""
+    """One file (role `both`) with source, tab and target per line, without quoting. Blank lines separate documents.
+
+    A line with only tabs is blank, too. With `id_column`, blank lines are left out and counted.
+    """
 
     reader: FormatName[Literal["tsv"]]
     columns: list[PositiveInt] = Field(default=[1, 2], min_length=2, max_length=2)
@@ -39,10 +42,11 @@ class TsvLines(DocumentFormat):
         path = self.pick(files, "both")
         n_needed = max(*self.columns, self.id_column or 0)
         rows: list[Row] = []
-        n_blocks, n_cells, is_inside = 0, 0, False
+        n_blocks, n_cells, n_blank, is_inside = 0, 0, 0, False
         for number, line in enumerate(iterate_lines(path), start=1):
             was_inside, is_inside = is_inside, bool(line.strip())
             if not is_inside:
+                n_blank += 1
                 continue
             n_blocks += not was_inside
             cells = line.removesuffix("\r").split("\t")
@@ -57,7 +61,8 @@ class TsvLines(DocumentFormat):
                 )
             name = f"{n_blocks:05d}" if self.id_column is None else cells[self.id_column - 1]
             rows.append((number, name, (cells[self.columns[0] - 1], cells[self.columns[1] - 1])))
-        return _documents(rows, path, if_empty="contains no sentences")
+        n_dropped = n_blank if self.id_column is not None else 0
+        return _documents(rows, path, if_empty="contains no sentences", n_blank=n_dropped)
 
 
 class NamedColumns(DocumentFormat):
@@ -278,8 +283,8 @@ class JsonLines(DocumentFormat):
         return collector.result(if_empty=f"{path}: contains no sentences")
 
 
-def _documents(rows: Iterable[Row], path: Path, *, if_empty: str) -> ReaderResult:
-    """Group rows to documents. Rows of a document must be consecutive."""
+def _documents(rows: Iterable[Row], path: Path, *, if_empty: str, n_blank: int = 0) -> ReaderResult:
+    """Group rows to documents. Rows of a document must be consecutive. `n_blank` lines were left out before."""
     documents: dict[str, list[tuple[str, str]]] = {}
     last = None
     for number, name, pair in rows:
@@ -288,6 +293,7 @@ def _documents(rows: Iterable[Row], path: Path, *, if_empty: str) -> ReaderResul
         documents.setdefault(name, []).append(pair)
         last = name
     collector = DocumentCollector()
+    collector.drop("blank line", n_blank)
     for name, pairs in documents.items():
         collector.add(name, pairs)
     return collector.result(if_empty=f"{path}: {if_empty}")
