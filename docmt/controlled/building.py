@@ -199,13 +199,13 @@ class DocumentBuilder(ABC):
 
     def _random_word(self, kind: str) -> None:
         """Decide the sense or rendering of a new word, or use a known word."""
-        known, new = self.known_words(kind), self.new_words(kind)
+        known_words, new = self.known_words(kind), self.new_words(kind)
         low, high = self.share_of_new_words
         # Without a choice, no random number is drawn.
-        if len(known) == 0 or (new and low <= self.rng.random() < high):
+        if len(known_words) == 0 or (new and low <= self.rng.random() < high):
             self.add_word(kind, *self._exchanged((self.rng.choice(new), self.rng.randrange(2))))
         else:
-            self.add_word(kind, self.rng.choice(known))
+            self.add_word(kind, self.rng.choice(known_words))
 
     def _random_ellipsis(self) -> None:
         """Repeat the verb phrase of the previous sentence, or add one that the next sentence can repeat."""

@@ -125,8 +125,8 @@ def _describe_split(documents: list[Generated]) -> dict[str, Any]:
         "sentences_by_phenomenon": dict(Counter(item.phenomenon for item in placed if item.phenomenon)),
         "distances": {name: dict(sorted(counts.items())) for name, counts in distances.items()},
         "n_word_types": {
-            lang: len({word for text in found for sentence in text for word in split_words(sentence)})
-            for lang, found in texts.items()
+            lang: len({word for text in side for sentence in text for word in split_words(sentence)})
+            for lang, side in texts.items()
         },
         "pronouns": measure_neighborhood((item.placed, item.discourse) for item in documents),
     }

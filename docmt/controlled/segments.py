@@ -156,18 +156,18 @@ class SegmentBuilder(DocumentBuilder):
         if not self.placed:
             return {"section": 1.0}
         weights = self.settings.weights
-        found = {
+        weight_by_kind = {
             "continuation": weights.continuation,
             "ellipsis": weights.ellipsis * (READY if self.elided else 1),
             **{kind: getattr(weights, kind) * (KNOWN if decided else 1) for kind, decided in self.decided.items()},
         }
         if len(self.stack) <= len(lexicon.MARKERS):
-            found["digression"] = weights.digression
-        found |= {"close": weights.close} if len(self.stack) > 1 else {"section": weights.section}
+            weight_by_kind["digression"] = weights.digression
+        weight_by_kind |= {"close": weights.close} if len(self.stack) > 1 else {"section": weights.section}
         if self.address is not None:
             share = min(0.5, self.settings.n_deictic / self.n_sentences)
-            found["deixis"] = sum(found.values()) * share / (1 - share)
-        return found
+            weight_by_kind["deixis"] = sum(weight_by_kind.values()) * share / (1 - share)
+        return weight_by_kind
 
     def _move(self, name: str) -> None:
         """Open or end a segment as planned, otherwise by `name`. A planned section first ends all digressions."""

@@ -95,20 +95,20 @@ class SelectionBuilder(DocumentBuilder):
     @override
     def weights_of_kinds(self, allowed: frozenset[str] | None) -> dict[str, float]:
         weights = self.settings.weights
-        found = {"introduction": weights.introduction, "filler": weights.filler}
+        weight_by_kind = {"introduction": weights.introduction, "filler": weights.filler}
         # With a single noun, guessing would be right.
         if len(self.pronoun_classes()) >= (2 if allowed is None else 1):
-            found["pronoun"] = weights.pronoun
+            weight_by_kind["pronoun"] = weights.pronoun
         if self.address:
-            found["deixis"] = weights.deixis
+            weight_by_kind["deixis"] = weights.deixis
         for kind in WORDS:
-            known = self.known_words(kind)
-            if known or self.new_words(kind):
-                found[kind] = getattr(weights, kind) * (CONTINUATION if known else 1)
-        found["ellipsis"] = weights.ellipsis * (CONTINUATION if self.elided else 1)
+            known_words = self.known_words(kind)
+            if known_words or self.new_words(kind):
+                weight_by_kind[kind] = getattr(weights, kind) * (CONTINUATION if known_words else 1)
+        weight_by_kind["ellipsis"] = weights.ellipsis * (CONTINUATION if self.elided else 1)
         possible = {
             kind: weight
-            for kind, weight in found.items()
+            for kind, weight in weight_by_kind.items()
             if weight > 0 and kind not in self.reserved and (allowed is None or kind in allowed)
         }
         return possible or {"filler": 1.0}
@@ -166,8 +166,8 @@ class SelectionBuilder(DocumentBuilder):
         genders = self.rng.sample(GENDERS, n_nouns)
         nouns = {}
         for name, gender in zip(names, genders, strict=True):
-            known = self.nouns.get(name)
-            nouns[name] = known.value if known else self.rng.choice(lexicon.CLASSES[name].nouns[gender])
+            noun = self.nouns.get(name)
+            nouns[name] = noun.value if noun else self.rng.choice(lexicon.CLASSES[name].nouns[gender])
         self.add_introduction(nouns)
 
     @override

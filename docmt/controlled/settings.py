@@ -122,8 +122,8 @@ class SegmentsSettings(CorpusSize):
 
 
 def _kind(values: Any) -> str:
-    found = values.get("generator") if isinstance(values, dict) else getattr(values, "generator", None)
-    return "flat" if found is None else str(found)
+    generator = values.get("generator") if isinstance(values, dict) else getattr(values, "generator", None)
+    return "flat" if generator is None else str(generator)
 
 
 ControlledSettings = Annotated[

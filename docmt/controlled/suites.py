@@ -114,9 +114,9 @@ def _pronoun(settings: SelectionSettings, number: int) -> Iterator[MinimalPair]:
             builder.add_introduction({other_class: distractor})
         builder.add_introduction({class_name: rng.choice(lexicon.CLASSES[class_name].nouns[gender])})
         builder.elided = None  # an elliptical sentence would repeat the gender in German, closer to the focus
-        place = rng.randrange(distance - 1) if distance > 1 else None
+        pronoun_position = rng.randrange(distance - 1) if distance > 1 else None
         for position in range(distance - 1):
-            if position == place:
+            if position == pronoun_position:
                 builder.add_introduction({other_class: distractor})
                 builder.reserved = frozenset({class_name})
             else:
@@ -234,11 +234,13 @@ def _search(
     for attempt in range(MAX_ATTEMPTS):
         seed = f"{settings.seed}/segments/{name}/{number}/{attempt}"
         document = build(seed, {})
-        for place in reversed(range(settings.min_sentences - 1, len(document))):
-            swap = accept(document, place, number)
+        for position in reversed(range(settings.min_sentences - 1, len(document))):
+            swap = accept(document, position, number)
             if swap is not None:
                 other = build(seed, swap.values)
-                yield MinimalPair(swap.variants, (document.placed[: place + 1], other.placed[: place + 1]), swap.kind)
+                yield MinimalPair(
+                    swap.variants, (document.placed[: position + 1], other.placed[: position + 1]), swap.kind
+                )
                 return
     raise UserError(
         f"controlled corpus: no item for suite {name!r} in {MAX_ATTEMPTS} documents: raise max_sentences, or the "
@@ -246,50 +248,50 @@ def _search(
     )
 
 
-def find_swap_in_structure(builder: SegmentBuilder, place: int, number: int) -> Swap | None:
+def find_swap_in_structure(builder: SegmentBuilder, position: int, number: int) -> Swap | None:
     """Accept the last sentence of the plan."""
     target, distractor = builder.roles[TARGET].noun, builder.roles[DISTRACTOR].noun
-    is_last = place == len(builder) - 1
+    is_last = position == len(builder) - 1
     if not is_last or len(builder) > builder.settings.max_sentences or target.gender == distractor.gender:
         return None
     values = {target: distractor, distractor: target}
     return Swap((target.gender, distractor.gender), values, PLANS[number % len(PLANS)].kind)
 
 
-def find_swap_in_deixis(builder: SegmentBuilder, place: int, _: int) -> Swap | None:
+def find_swap_in_deixis(builder: SegmentBuilder, position: int, _: int) -> Swap | None:
     """Accept the first sentence with `you`."""
-    kinds = [placed.kind for placed in builder.placed[: place + 1]]
+    kinds = [placed.kind for placed in builder.placed[: position + 1]]
     if kinds[-1] != "deixis" or kinds.count("deixis") > 1:
         return None
-    address = builder.placed[place].variant
+    address = builder.placed[position].variant
     (other,) = set(sentences.ADDRESSES) - {address}
     return Swap((address, other), {address: other, other: address})
 
 
-def find_swap_in_cohesion(builder: SegmentBuilder, place: int, number: int) -> Swap | None:
+def find_swap_in_cohesion(builder: SegmentBuilder, position: int, number: int) -> Swap | None:
     """Accept the first use of a decided word. Ambiguous and `consistent` words alternate."""
-    focus, kind = builder.placed[place], list(WORDS)[number % 2]
+    focus, kind = builder.placed[position], list(WORDS)[number % 2]
     if focus.kind != kind or focus.antecedent is None:
         return None
     decides = builder.placed[focus.antecedent].decides
-    if decides is None or any(placed.antecedent == focus.antecedent for placed in builder.placed[:place]):
+    if decides is None or any(placed.antecedent == focus.antecedent for placed in builder.placed[:position]):
         return None
     word, choice = decides
     values = {(word, choice): (word, 1 - choice), (word, 1 - choice): (word, choice)}
     return Swap((str(choice), str(1 - choice)), values, kind)
 
 
-def find_swap_in_ellipsis(builder: SegmentBuilder, place: int, number: int) -> Swap | None:
+def find_swap_in_ellipsis(builder: SegmentBuilder, position: int, number: int) -> Swap | None:
     """Accept an elliptical sentence after another possible verb. Transitive and intransitive verbs alternate."""
-    if builder.placed[place].kind != "ellipsis":
+    if builder.placed[position].kind != "ellipsis":
         return None
     verbs = (lexicon.TRANSITIVE, lexicon.INTRANSITIVE)[number % 2]
-    decided = [sentence.decides for sentence in builder.placed[:place]]
+    decided = [sentence.decides for sentence in builder.placed[:position]]
     *others, verb = [elided.predicate for elided in decided if isinstance(elided, Elided)]
     others = [other for other in others if other != verb and other in verbs]
     if verb not in verbs or not others:
         return None
-    return Swap((verb.verb, others[-1].verb), {(place - 1, verb): others[-1]})
+    return Swap((verb.verb, others[-1].verb), {(position - 1, verb): others[-1]})
 
 
 SUITES: dict[str, dict[str, Callable[[Any, int], Iterator[MinimalPair]]]] = {

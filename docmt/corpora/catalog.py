@@ -232,8 +232,8 @@ class Entry:
 
     def file_names(self, splits: list[str] | None = None) -> list[str]:
         """Return the files of these splits (default: all) without duplicates."""
-        chosen = [self.corpus.split(split, where=self.where) for split in splits or self.corpus.splits]
-        roles = [role for split in chosen for role in split.files.values()]
+        selected = [self.corpus.split(split, where=self.where) for split in splits or self.corpus.splits]
+        roles = [role for split in selected for role in split.files.values()]
         return list(dict.fromkeys(name for role in roles for name in matching_names(role, self.family.files)))
 
     def kind(self, split: str) -> Literal["download", "manual"]:

@@ -35,8 +35,8 @@ def matching_files(path: Path) -> list[tuple[str, Path]]:
     folder = Path(*path.parts[:n_plain])
     pattern = "/".join(path.parts[n_plain:])
     # A pattern without a folder does not enter folders, since it would walk through all results.
-    found = folder.rglob("*") if "/" in pattern or n_plain else folder.glob(pattern)
-    names = (file.relative_to(folder).as_posix() for file in found if file.is_file())
+    paths = folder.rglob("*") if "/" in pattern or n_plain else folder.glob(pattern)
+    names = (file.relative_to(folder).as_posix() for file in paths if file.is_file())
     has_hidden = "/." in f"/{pattern}"
     return [(name, folder / name) for name in matching_names(pattern, names) if has_hidden or "/." not in f"/{name}"]
 

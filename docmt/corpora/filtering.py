@@ -122,7 +122,9 @@ class PairRules:
     def lengths(self, src: str, tgt: str) -> list[int]:
         """Return the lengths of both sides in characters. A Chinese letter counts as three."""
         columns = zip((src, tgt), self.widths, self.own, strict=True)
-        return [len(side) + (width - 1) * (width > 1 and len(own.findall(side))) for side, width, own in columns]
+        return [
+            len(side) + (width - 1) * (width > 1 and len(letters.findall(side))) for side, width, letters in columns
+        ]
 
     def _is_empty(self, src: str, tgt: str) -> bool:
         return not (src.strip() and tgt.strip())
@@ -154,11 +156,11 @@ class PairRules:
         return REPLACEMENT in text or (not text.isprintable() and CONTROL.search(text) is not None)
 
     def _has_other_script(self, src: str, tgt: str) -> bool:
-        for side, other, own, foreign in zip((src, tgt), (tgt, src), self.own, self.foreign, strict=True):
+        for side, other, letters, foreign in zip((src, tgt), (tgt, src), self.own, self.foreign, strict=True):
             if runs := foreign.findall(side):
                 other = other.lower()
                 n_foreign = sum(len(run) for run in runs if run.lower() not in other)
-                n_own = len(own.findall(side))
+                n_own = len(letters.findall(side))
                 if n_foreign and n_own < (self.settings.min_script_share or 0) * (n_own + n_foreign):
                     return True
                 if not n_own and sum(map(len, runs)) > self.max_identical:  # a part of the other side
@@ -167,8 +169,8 @@ class PairRules:
 
     def _has_other_language(self, src: str, tgt: str) -> bool:
         columns = zip((src, tgt), self.languages, self.widths, self.own, self.foreign, strict=True)
-        for side, lang, width, own, foreign in columns:
-            if len(own.findall(side)) * width >= LANGUAGE_CHARACTERS:
+        for side, lang, width, letters, foreign in columns:
+            if len(letters.findall(side)) * width >= LANGUAGE_CHARACTERS:
                 # The script rule checks letters in other scripts. It also distinguishes Japanese from Chinese.
                 scores = {language_of(code): score for code, score in _detector()(foreign.sub(" ", side))}
                 own_score = max(scores.get(lang, 0.0), scores.get("ja", 0.0) if lang == "zh" else 0.0)
@@ -286,8 +288,8 @@ class DocumentFilter:
         elif action == "mask":
             yield replace(document, masked=tuple(failed))
         elif action == "drop_pair":
-            kept = [rule == "" for rule in rules]
-            yield replace(document, sides=tuple(tuple(itertools.compress(side, kept)) for side in document.sides))
+            is_good = [rule == "" for rule in rules]
+            yield replace(document, sides=tuple(tuple(itertools.compress(side, is_good)) for side in document.sides))
         else:
             self.counts["documents_cut"] += 1
             for before, end in itertools.pairwise([-1, *failed, len(document)]):

@@ -83,17 +83,19 @@ class SplitInspection:
             raise UserError(f"{where}: no pair has text on both sides: pass the files of both languages")
         if self.n_pairs and self.n_equal == self.n_pairs:
             raise UserError(f"{where}: every target sentence equals its source: pass the files of both languages")
-        found = []
+        messages = []
         if (percent := 100 * self.n_one_sided / max(self.n_sentences, 1)) >= ONE_SIDED_PERCENT:
-            found.append(f"{where}: {percent:.0f} % of the pairs have an empty side: are the files aligned?")
+            messages.append(f"{where}: {percent:.0f} % of the pairs have an empty side: are the files aligned?")
         if (percent := 100 * self.n_equal / max(self.n_pairs, 1)) >= EQUAL_PERCENT:
-            found.append(f"{where}: {percent:.0f} % of the target sentences equal their source: are they translated?")
+            messages.append(
+                f"{where}: {percent:.0f} % of the target sentences equal their source: are they translated?"
+            )
         if self.n_duplicates:
-            found.append(f"{where}: {self.n_duplicates:,} documents are copies of earlier documents")
+            messages.append(f"{where}: {self.n_duplicates:,} documents are copies of earlier documents")
         for lang, head in zip(self.languages, self.heads, strict=True):
             if (other := other_language(head, language_of(lang))) is not None:
-                found.append(f"{where}: the {lang} text looks like {other}: are files or languages swapped?")
-        return found
+                messages.append(f"{where}: the {lang} text looks like {other}: are files or languages swapped?")
+        return messages
 
 
 def other_language(sentences: Iterable[str], lang: str) -> str | None:

@@ -103,9 +103,9 @@ def _table(rows: Iterator[list[Any]], corpus: MtdataCorpus, process: subprocess.
         elif documents is not None:
             fields = more[0] if more else {}
             if documents not in fields:
-                known = ", ".join(fields) or "none"
+                names = ", ".join(fields) or "none"
                 process.kill()
-                raise UserError(f"corpora.mtdata: row {number} has no field {documents!r}; its fields: {known}")
+                raise UserError(f"corpora.mtdata: row {number} has no field {documents!r}; its fields: {names}")
             name = SPACES.sub(" ", str(fields[documents]))
         else:
             name = f"{number:08d}"

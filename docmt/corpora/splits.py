@@ -75,18 +75,18 @@ def _without_ties(item: dict[str, Any], dropped: Counter[str]) -> dict[str, Any]
     """Remove duplicate candidates, since a model gives equal texts equal scores. None: no wrong candidate left."""
     right = item["candidates"][item["correct"]]
     candidates = [text for number, text in enumerate(item["candidates"]) if number == item["correct"] or text != right]
-    kept = list({tuple(candidate): candidate for candidate in candidates}.values())
-    dropped["duplicate candidate"] += len(item["candidates"]) - len(kept)
-    if len(kept) < 2:
+    distinct = list({tuple(candidate): candidate for candidate in candidates}.values())
+    dropped["duplicate candidate"] += len(item["candidates"]) - len(distinct)
+    if len(distinct) < 2:
         dropped["item without a wrong candidate"] += 1
         return None
-    return item | {"candidates": kept, "correct": kept.index(right), "sentence": first_difference(kept)}
+    return item | {"candidates": distinct, "correct": distinct.index(right), "sentence": first_difference(distinct)}
 
 
 def _check_counts(split: Split, n_documents: int, n_sentences: int, *, where: str) -> None:
-    for name, found, expected in (
+    for name, count, expected in (
         ("documents", n_documents, split.documents),
         ("sentences", n_sentences, split.sentences),
     ):
-        if expected is not None and found != expected:
-            raise UserError(f"{where}: {found:,} {name}, but {expected:,} are expected: the files have another version")
+        if expected is not None and count != expected:
+            raise UserError(f"{where}: {count:,} {name}, but {expected:,} are expected: the files have another version")

@@ -36,16 +36,16 @@ class StoredSide(NamedTuple):
     lengths: np.ndarray  # int32 [sentences], tokens with marks
     n_unknown: int
 
-    def take(self, kept: np.ndarray) -> "StoredSide":
-        """Keep the sentences in `kept` (bool [sentences]), also in the file."""
+    def take(self, is_taken: np.ndarray) -> "StoredSide":
+        """Keep the sentences in `is_taken` (bool [sentences]), also in the file."""
         rest, rows = self.path.with_suffix(".rest"), np.load(self.path, mmap_mode="r")
         with array_writer(rest, np.int32) as append:
-            for start in range(0, len(kept), SENTENCES_OF_A_BLOCK):
+            for start in range(0, len(is_taken), SENTENCES_OF_A_BLOCK):
                 block = slice(start, start + SENTENCES_OF_A_BLOCK)
                 tokens, rows = np.split(rows, [self.lengths[block].sum()])
-                append(tokens[np.repeat(kept[block], self.lengths[block])])
+                append(tokens[np.repeat(is_taken[block], self.lengths[block])])
         rest.replace(self.path)
-        return self._replace(lengths=self.lengths[kept])
+        return self._replace(lengths=self.lengths[is_taken])
 
 
 def encode_sentences(sentences: Iterable[Sequence[str]], vocabulary: Vocabulary, path: Path) -> StoredSide:
@@ -114,24 +114,24 @@ def _cut(
     src, tgt = sides["src"], sides.get("tgt", sides["src"])
     costs = np.maximum(src.lengths, tgt.lengths)
     offsets, documents = split_documents(costs, lengths, settings)
-    chosen = _choose(documents, costs, lengths, settings)
+    subset = _choose(documents, costs, lengths, settings)
     counts = {
         "documents_read": len(lengths),
         "sentences_read": len(costs),
         "instances_split": len(documents),
-        "instances_left_out": len(documents) - len(chosen),
+        "instances_left_out": len(documents) - len(subset),
         "sentences_over_limit": int((costs > settings.max_tokens).sum()),
         "src_unknown_tokens": src.n_unknown,
         "tgt_unknown_tokens": tgt.n_unknown,
     }
     # Before `take`, since omitted sentences' trees are also read.
     if trees is not None:
-        counts |= store_trees(folder, trees, _numbers(offsets, chosen))
-    if len(chosen) < len(documents):
-        kept = _numbers(offsets, chosen) >= 0
-        sides = {name: side.take(kept) for name, side in sides.items()}
-        masked = None if masked is None else masked[kept]
-        costs, offsets, documents = costs[kept], offsets_of(np.diff(offsets)[chosen]), documents[chosen]
+        counts |= store_trees(folder, trees, _numbers(offsets, subset))
+    if len(subset) < len(documents):
+        is_in_subset = _numbers(offsets, subset) >= 0
+        sides = {name: side.take(is_in_subset) for name, side in sides.items()}
+        masked = None if masked is None else masked[is_in_subset]
+        costs, offsets, documents = costs[is_in_subset], offsets_of(np.diff(offsets)[subset]), documents[subset]
     counts |= {
         "documents": 1 + int(np.count_nonzero(np.diff(documents))),
         "sentences": int(offsets[-1]),
@@ -159,10 +159,10 @@ def _cut(
     return counts
 
 
-def _numbers(offsets: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+def _numbers(offsets: np.ndarray, subset: np.ndarray) -> np.ndarray:
     """Return the chosen instance's index per sentence, or −1, int32 [sentences]."""
     numbers = np.full(len(offsets) - 1, -1, dtype=np.int32)
-    numbers[chosen] = np.arange(len(chosen))
+    numbers[subset] = np.arange(len(subset))
     return np.repeat(numbers, np.diff(offsets))
 
 
@@ -216,8 +216,8 @@ def build_from_files(
         provenance=describe(settings=settings.model_dump()),
     )
     gaps = f", {counts['instances_without_gap']} of them too short for a gap sentence" if is_monolingual else ""
-    made = (counts[key] for key in ("sentences", "documents", "instances"))
-    log.info("%d sentences of %d documents make %d instances%s", *made, gaps)
+    numbers = (counts[key] for key in ("sentences", "documents", "instances"))
+    log.info("%d sentences of %d documents make %d instances%s", *numbers, gaps)
     if counts["sentences_over_limit"]:
         log.warning("%d sentences are longer than %d tokens", counts["sentences_over_limit"], settings.max_tokens)
 
@@ -254,11 +254,11 @@ def iterate_trees(
 ) -> Iterator[SubwordTrees]:
     """Yield the trees in `*.discourse.jsonl` files, aligned with subwords, one document at a time."""
     path = " ".join(map(str, files))
-    found = chain.from_iterable(map(iterate_discourse, files))
+    documents_with_trees = chain.from_iterable(map(iterate_discourse, files))
     rest = iter(src)
     number = 0
     for number, (name, length) in enumerate(index, start=1):
-        document = next(found, None)
+        document = next(documents_with_trees, None)
         if document is None or document.id != name:
             there = repr(document.id) if document else "none"
             raise UserError(f"{path}: document {number} must be {name!r}, not {there}: parse the text again")
@@ -267,7 +267,7 @@ def iterate_trees(
         except UserError as error:
             raise UserError(f"{path}: {error}") from None
         yield aligned  # outside `try`, so that the caller's errors are not caught
-    if (document := next(found, None)) is not None:
+    if (document := next(documents_with_trees, None)) is not None:
         raise UserError(
             f"{path}: document {document.id!r} follows after the {number} documents of the text: parse the text again"
         )
@@ -282,8 +282,8 @@ def _choose(
         document_tokens = np.diff(offsets_of(costs)[offsets_of(lengths)])
         keep = np.flatnonzero(document_tokens[documents] >= settings.min_document_tokens)
     if settings.subset is not None and settings.subset < len(keep):
-        chosen = np.random.default_rng(settings.subset_seed).choice(len(keep), settings.subset, replace=False)
-        keep = keep[np.sort(chosen)]
+        sample = np.random.default_rng(settings.subset_seed).choice(len(keep), settings.subset, replace=False)
+        keep = keep[np.sort(sample)]
     if not len(keep):
         raise UserError(
             f"no instances are left, because no document has min_document_tokens ({settings.min_document_tokens}) "

@@ -71,9 +71,9 @@ class PackedSentences:
 
 def gather(instance_set: InstanceSet, instances: Sequence[int] | np.ndarray) -> PackedSentences:
     """Pack instances in this order."""
-    chosen = np.asarray(instances, dtype=np.int64)
+    rows = np.asarray(instances, dtype=np.int64)
     bounds = np.asarray(instance_set.instances)  # plain arrays, since memory map accesses cost microseconds
-    first_B, last_B = bounds[chosen], bounds[chosen + 1]
+    first_B, last_B = bounds[rows], bounds[rows + 1]
     counts_B = last_B - first_B
     sentences_G = expand_ranges(first_B, counts_B)
 
@@ -112,10 +112,10 @@ def _with_boundaries(
     # Loop over marks, since there are few marks and many sentences.
     starts_G, ends_G = np.cumsum(marked_G) - marked_G, np.cumsum(marked_G)
     marked = np.empty(int(marked_G.sum()), dtype=tokens.dtype)
-    for place, mark in enumerate(before):
-        marked[starts_G + place] = mark
-    for place, mark in enumerate(reversed(after), start=1):
-        marked[ends_G - place] = mark
+    for position, mark in enumerate(before):
+        marked[starts_G + position] = mark
+    for position, mark in enumerate(reversed(after), start=1):
+        marked[ends_G - position] = mark
     first_words = np.cumsum(lengths_G) - lengths_G + 1
     marked[expand_ranges(starts_G + len(before), words_G)] = tokens[expand_ranges(first_words, words_G)]
     return marked, marked_G

@@ -54,8 +54,8 @@ def choose_gaps(n_sentences: int, ratio: float, generator: np.random.Generator) 
     wanted = int(ratio * n_sentences + 0.5)
     n_gaps = max(0, min(wanted, (n_sentences - 1) // 2))
     # Choosing M of n positions without neighbors means choosing M of n − M + 1, and shifting position i by i.
-    chosen = np.sort(generator.choice(max(n_sentences - 1 - n_gaps, 0), n_gaps, replace=False))
-    return chosen + 1 + np.arange(n_gaps)
+    gaps = np.sort(generator.choice(max(n_sentences - 1 - n_gaps, 0), n_gaps, replace=False))
+    return gaps + 1 + np.arange(n_gaps)
 
 
 def open_gaps(

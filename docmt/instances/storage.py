@@ -230,7 +230,7 @@ def _check_offsets(folder: Path, arrays: dict[str, np.ndarray]) -> None:
         (arrays["instances"][-1], len(arrays["src_offsets"]) - 1),
         (len(arrays["documents"]), len(arrays["instances"]) - 1),
     ]
-    if any(found != needed for found, needed in pairs):
+    if any(value != needed for value, needed in pairs):
         raise UserError(f"{folder}: its arrays do not match: build the instances again")
     for name in ("src_offsets", "tgt_offsets", "instances"):
         if arrays[name][0] != 0 or not (np.diff(arrays[name]) > 0).all():

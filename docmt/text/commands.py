@@ -164,10 +164,10 @@ def learn_vocabulary(
     if pretrained is not None:
         if src_lang is None or tgt_lang is None:
             raise UserError("--pretrained: also pass --src-lang and --tgt-lang")
-        kept = None
+        subwords = None
         if keep == "seen":
-            kept = {subword for line in read_all(inputs, label="vocabulary") for subword in line.split()}
-        vocabulary = PublishedText.read(pretrained).vocabulary((src_lang, tgt_lang), kept=kept)
+            subwords = {subword for line in read_all(inputs, label="vocabulary") for subword in line.split()}
+        vocabulary = PublishedText.read(pretrained).vocabulary((src_lang, tgt_lang), kept=subwords)
         log.info("%d symbols from %s", len(vocabulary), pretrained)
     else:
         sentences = map(str.split, read_all(inputs, label="vocabulary"))

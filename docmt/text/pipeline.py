@@ -65,7 +65,7 @@ class TextPipeline:
             "src_lang": self.src_lang,
             "tgt_lang": self.tgt_lang,
             "settings": self.settings.model_dump(mode="json"),
-            "truecasers": {lang: sorted(found) for lang, found in words.items() if found is not None},
+            "truecasers": {lang: sorted(known_words) for lang, known_words in words.items() if known_words is not None},
             "codes": self._codes,
         }
 

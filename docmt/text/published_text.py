@@ -113,16 +113,16 @@ class PublishedText:
 
     def language_symbol(self, lang: str) -> str:
         """Return the symbol for a language, spelled as in docmt (`de`) or in the model (`de_DE`)."""
-        found = [symbol for symbol in self.language_symbols if lang in (symbol, _short_code(symbol))]
-        if not found:
-            found = [
+        symbols = [symbol for symbol in self.language_symbols if lang in (symbol, _short_code(symbol))]
+        if not symbols:
+            symbols = [
                 symbol for symbol in self.language_symbols if language_of(_short_code(symbol)) == language_of(lang)
             ]
-        if len(found) > 1:
-            raise UserError(f"{self.folder}: language {lang!r} is ambiguous: use one of {' '.join(found)}")
-        if not found:
+        if len(symbols) > 1:
+            raise UserError(f"{self.folder}: language {lang!r} is ambiguous: use one of {' '.join(symbols)}")
+        if not symbols:
             raise UserError(f"{self.folder}: language {lang!r} is not one of {' '.join(self.language_symbols)}")
-        return found[0]
+        return symbols[0]
 
 
 def _read_model(path: Path) -> bytes:
@@ -150,10 +150,10 @@ def _added_ids(folder: Path, tokenizer: dict[str, Any], *, n_symbols: int) -> di
         *({"id": int(number), **token} for number, token in tokenizer.get("added_tokens_decoder", {}).items()),
         *({"id": number, "content": name} for name, number in _read_optional(folder / "added_tokens.json").items()),
     ]
-    found = {token["content"]: token["id"] for token in added}
-    if not found.keys() <= set(SHARED_SPECIALS):
-        return found
+    ids = {token["content"]: token["id"] for token in added}
+    if not ids.keys() <= set(SHARED_SPECIALS):
+        return ids
     # If only the order of languages is published, their rows follow the pieces.
     listed = _read_optional(folder / "special_tokens_map.json").get("additional_special_tokens", [])
     names = [token if isinstance(token, str) else token["content"] for token in listed]
-    return found | {name: n_symbols + number for number, name in enumerate(names)}
+    return ids | {name: n_symbols + number for number, name in enumerate(names)}

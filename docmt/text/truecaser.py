@@ -74,8 +74,8 @@ def count_forms(lines: Iterable[str]) -> Counter[str]:
 
     moses = MosesTruecaser()
     # All weights are 1. Moses can also weight first words, but leaves them out by default.
-    found = (moses.learn_truecase_weights(plain_tokens(line.split(" "))) for line in lines)
-    return Counter(form for weights in found for _, form, _ in weights)
+    weights_by_line = (moses.learn_truecase_weights(plain_tokens(line.split(" "))) for line in lines)
+    return Counter(form for weights in weights_by_line for _, form, _ in weights)
 
 
 def restore_case(tokens: list[str]) -> list[str]:

@@ -122,9 +122,9 @@ class Vocabulary:
         """Return the id of a language tag."""
         tag = language_tag(lang)
         if tag not in self.extras:
-            known = " ".join(symbol for symbol in self.extras if symbol not in (GAP_MASK, TOKEN_MASK)) or "none"
+            extra_symbols = " ".join(symbol for symbol in self.extras if symbol not in (GAP_MASK, TOKEN_MASK)) or "none"
             raise UserError(
-                f"language {lang!r}: the vocabulary has no tag {tag} (it has {known}): learn it with "
+                f"language {lang!r}: the vocabulary has no tag {tag} (it has {extra_symbols}): learn it with "
                 "`docmt text learn-vocabulary --tags`, or use a model for this language"
             )
         return self.symbols.index(tag)

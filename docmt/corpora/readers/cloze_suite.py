@@ -62,23 +62,23 @@ class ClozeSuite(SuiteFormat):
             raise UserError("format cloze_suite: `context: foreign` needs other documents, but there is only one")
         kinds = {form: kind for kind, forms in self.forms.items() for form in forms}
         chance = Random(1)
-        all_pairs = [pair for own in pairs for pair in own]
+        all_pairs = [pair for document_pairs in pairs for pair in document_pairs]
         first = 0  # index of the document's first pair in all_pairs
-        for document, own in zip(documents, pairs, strict=True):
-            used = [[match for match in WORD.finditer(tgt) if match[0].lower() in kinds] for _, tgt in own]
-            for number, ((src, tgt), matches) in enumerate(zip(own, used, strict=True)):
+        for document, document_pairs in zip(documents, pairs, strict=True):
+            used = [[match for match in WORD.finditer(tgt) if match[0].lower() in kinds] for _, tgt in document_pairs]
+            for number, ((src, tgt), matches) in enumerate(zip(document_pairs, used, strict=True)):
                 words = {word.lower() for word in WORD.findall(src)}
                 if not words & set(self.source_words) or words & set(self.other_source_words):
                     continue
                 if not number or len({kinds[match[0].lower()] for match in matches}) != 1:
                     continue
                 start = max(0, number - self.context_sentences)
-                context = own[start:number]
+                context = document_pairs[start:number]
                 if self.context == "foreign":
-                    n_others = len(all_pairs) - len(own)
-                    chosen = chance.sample(range(n_others), min(n_others, number - start))
+                    n_others = len(all_pairs) - len(document_pairs)
+                    numbers = chance.sample(range(n_others), min(n_others, number - start))
                     # Indices skip this document's pairs.
-                    context = [all_pairs[n if n < first else n + len(own)] for n in chosen]
+                    context = [all_pairs[n if n < first else n + len(document_pairs)] for n in numbers]
                 before, form = tgt[: matches[0].start()], matches[0][0]
                 candidates = [before + ending for ending in (form, *self._counterparts(form))]
                 deciding = next((k for k in range(number - 1, start - 1, -1) if used[k]), None)
@@ -93,13 +93,13 @@ class ClozeSuite(SuiteFormat):
                     "is_prefix": True,
                     "sentence": len(context),
                 }
-            first += len(own)
+            first += len(document_pairs)
 
     def _counterparts(self, form: str) -> list[str]:
         """Return the counterparts of a form, with a capital if the form has one, or both with and without."""
         one, other = self.forms.values()
         rows = [*zip(one, other, strict=True), *zip(other, one, strict=True)]
-        counterparts = dict.fromkeys(counterpart for known, counterpart in rows if known == form.lower())
+        counterparts = dict.fromkeys(counterpart for pronoun, counterpart in rows if pronoun == form.lower())
         if self.has_polite_capitals:
             return [spelling for word in counterparts for spelling in (word, word.capitalize())]
         return [word.capitalize() if form[0].isupper() else word for word in counterparts]

@@ -99,7 +99,7 @@ class PoFiles(DocumentFormat):
     def _rows(self, message: Message, languages: Sequence[str], collector: DocumentCollector) -> Iterator[Pair]:
         """Yield the sentence pairs in a message, unless the settings leave it out."""
         pair, speaker = message
-        tag = found[0].strip("</>").split()[0] if self.except_tags and (found := TAG.match(pair[0])) else None
+        tag = match[0].strip("</>").split()[0] if self.except_tags and (match := TAG.match(pair[0])) else None
         if tag in self.except_tags:
             collector.drop(f"<{tag}>")
             return
@@ -138,10 +138,10 @@ def _read_texts(path: Path) -> Iterator[tuple[str, str]]:
         members = read_members(path, ".po", what="PO")
         yield from ((name.partition("/")[2] or name, text) for name, text in members)
         return
-    found = matching_files(path)
-    if not found:
+    files = matching_files(path)
+    if not files:
         raise UserError(f"{path}: this cannot be a file name")
-    for name, file in found:
+    for name, file in files:
         yield name, read_text(file)
 
 
@@ -179,9 +179,9 @@ def _pages(
         if cause := _why_not(entry):
             collector.drop(cause, max(1, len(entry.occurrences)) if drops_places else 1)
             continue
-        speakers = [found[1] for line in entry.comment.split("\n") if (found := SPEAKER.match(line))]
-        for place, (page, line) in enumerate(entry.occurrences):
-            speaker = speakers[place] if len(speakers) == len(entry.occurrences) else None
+        speakers = [match[1] for line in entry.comment.split("\n") if (match := SPEAKER.match(line))]
+        for index, (page, line) in enumerate(entry.occurrences):
+            speaker = speakers[index] if len(speakers) == len(entry.occurrences) else None
             # polib accepts numbers such as `²` or thousands of digits.
             number = int(line) if line.isdecimal() and len(line) < 10 else 0
             pages[page].append((number, order, ((entry.msgid, entry.msgstr), speaker)))

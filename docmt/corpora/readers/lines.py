@@ -121,17 +121,19 @@ class IndexedLines(DocumentFormat):
                 places = json.loads(line)
             except (RecursionError, ValueError):  # thousands of brackets; a number of thousands of digits
                 places = None
-            if not isinstance(places, list) or any(type(place) is not int or place < 0 for place in places):
+            if not isinstance(places, list) or any(
+                type(line_number) is not int or line_number < 0 for line_number in places
+            ):
                 raise UserError(f"{index}: line {number} must be a list of line numbers such as [0, 1, 2]")
-            for place in places:
-                if place >= len(src):
+            for line_number in places:
+                if line_number >= len(src):
                     raise UserError(
-                        f"{index}: line {number} names line {place} (from 0), but {src_path} has {len(src)}"
+                        f"{index}: line {number} names line {line_number} (from 0), but {src_path} has {len(src)}"
                     )
-                if place in used:
-                    raise UserError(f"{index}: line {number} names line {place} (from 0) a second time")
-                used.add(place)
-            collector.add(f"{number:05d}", [(src[place], tgt[place]) for place in places])
+                if line_number in used:
+                    raise UserError(f"{index}: line {number} names line {line_number} (from 0) a second time")
+                used.add(line_number)
+            collector.add(f"{number:05d}", [(src[line_number], tgt[line_number]) for line_number in places])
         collector.drop("line in no document", len(src) - len(used))
         return collector.result(if_empty=f"{index}: names no sentences")
 

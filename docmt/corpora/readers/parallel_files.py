@@ -88,10 +88,12 @@ def _in_source_order(src: Side, tgt: Side) -> Side:
     # Duplicate names cannot be matched, so the order must be the same.
     if len(by_id) != len(tgt_ids) or len(set(src_ids)) != len(src_ids):
         number = next(i for i, (a, b) in enumerate(zip_longest(src_ids, tgt_ids)) if a != b)
-        place = src_documents[min(number, len(src_ids) - 1)]
-        raise UserError(f"{src_path} line {place.line}: document {place.id} is in a different position in {tgt_path}")
-    for (path, documents), other, known in ((src, tgt_path, set(tgt_ids)), (tgt, src_path, set(src_ids))):
-        if lost := next((document for document in documents if document.id not in known), None):
+        document = src_documents[min(number, len(src_ids) - 1)]
+        raise UserError(
+            f"{src_path} line {document.line}: document {document.id} is in a different position in {tgt_path}"
+        )
+    for (path, documents), other, ids in ((src, tgt_path, set(tgt_ids)), (tgt, src_path, set(src_ids))):
+        if lost := next((document for document in documents if document.id not in ids), None):
             raise UserError(f"{path} line {lost.line}: document {lost.id} is not in {other}")
     return tgt_path, [by_id[name] for name in src_ids]
 

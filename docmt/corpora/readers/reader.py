@@ -43,8 +43,8 @@ class CorpusFormat(Settings):
     def pick(self, files: Files, role: str) -> Path:
         """Return the file with a role."""
         if role not in files:
-            known = ", ".join(files) or "none"
-            raise UserError(f"format {self.reader}: needs a file for {role!r}; the split has only {known}")
+            roles = ", ".join(files) or "none"
+            raise UserError(f"format {self.reader}: needs a file for {role!r}; the split has only {roles}")
         return files[role]
 
 

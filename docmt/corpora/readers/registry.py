@@ -49,7 +49,7 @@ def read(files: Files, *, form: CorpusFormat, languages: Sequence[str]) -> Reade
         return form.read(files, languages)
     if len(languages) == 1:
         documents = {name: other for name, other in FORMATS.items() if issubclass(other, DocumentFormat)}
-        known = ", ".join(name for name, other in documents.items() if 1 in other.n_languages)
-        raise UserError(f"format {form.reader}: does not support documents in one language; use {known}")
+        names = ", ".join(name for name, other in documents.items() if 1 in other.n_languages)
+        raise UserError(f"format {form.reader}: does not support documents in one language; use {names}")
     hint = "use `docmt corpora convert-suite`" if isinstance(form, SuiteFormat) else "use the files unchanged"
     raise UserError(f"format {form.reader}: contains no parallel documents: {hint}")

@@ -200,7 +200,7 @@ def _scan(path: Path) -> dict[str, list[SideDocument]]:
     The file is scanned, not parsed, since WMT files are not always well-formed.
     """
     text = "".join(_without_sections(read_xml(path)))
-    found: dict[str, list[SideDocument]] = {}
+    documents_by_translator: dict[str, list[SideDocument]] = {}
     documents: list[SideDocument] = []
     is_inside = False
     translator = ""
@@ -213,7 +213,7 @@ def _scan(path: Path) -> dict[str, list[SideDocument]]:
             translator = attributes.get("refid") or attributes.get("sysid", "")
         elif match["doc"] is not None:
             attributes = _attributes(match["doc"])
-            is_inside, documents = True, found.setdefault(attributes.get("sysid", translator), [])
+            is_inside, documents = True, documents_by_translator.setdefault(attributes.get("sysid", translator), [])
             documents.append(SideDocument(attributes.get("docid", f"{len(documents) + 1:05d}"), line))
         elif match["end"] is not None:
             is_inside = False
@@ -222,9 +222,9 @@ def _scan(path: Path) -> dict[str, list[SideDocument]]:
         else:
             documents[-1].add(replace_entities(match["text"]), line=line)
             documents[-1].keys.append(_attributes(match["seg"]).get("id", str(len(documents[-1].sentences))))
-    if not found:
+    if not documents_by_translator:
         raise UserError(f"{path}: contains no <doc>")
-    return found
+    return documents_by_translator
 
 
 def _without_sections(text: str) -> Iterator[str]:
@@ -244,8 +244,8 @@ def _without_sections(text: str) -> Iterator[str]:
 
 def _attributes(text: str) -> dict[str, str]:
     """Parse the attributes of a tag, with names in lower case."""
-    found = ATTRIBUTE.findall(text)
-    return {name.lower(): replace_entities(double or single or bare) for name, double, single, bare in found}
+    matches = ATTRIBUTE.findall(text)
+    return {name.lower(): replace_entities(double or single or bare) for name, double, single, bare in matches}
 
 
 def _plain_documents(path: Path, marked_path: Path, marked: list[SideDocument]) -> list[SideDocument]:

@@ -74,8 +74,8 @@ class ContraProGenerative(SuiteFormat):
             if item["kind"] is None:
                 raise UserError(f"{files['de']}: {item['id']}: the variants do not replace er, sie or es")
             reference = item["candidates"][item["correct"]][item["sentence"]]
-            kept = {key: item[key] for key in ("id", "phenomenon", "distance", "kind", "src", "sentence")}
-            yield kept | {"expected": item["kind"], "match": "tokens", "reference": reference}
+            shared = {key: item[key] for key in ("id", "phenomenon", "distance", "kind", "src", "sentence")}
+            yield shared | {"expected": item["kind"], "match": "tokens", "reference": reference}
 
 
 class BawdenSuite(SuiteFormat):
@@ -189,8 +189,8 @@ def _contrapro_items(form: SuiteFormat, files: Files) -> Iterator[Item]:
     for number, (src, candidates) in enumerate(items, start=1):
         right, *wrong = (_letters(candidate[1]) for candidate in candidates)
         # Unknown unless all entries for the wrong variants agree.
-        known = set().union(*(distances.get((_letters(src[1]), right, other), set()) for other in wrong))
-        distance = known.pop() if len(known) == 1 else None
+        pair_distances = set().union(*(distances.get((_letters(src[1]), right, other), set()) for other in wrong))
+        distance = pair_distances.pop() if len(pair_distances) == 1 else None
         name, where = f"pronoun/{number:05d}", f"{paths[1]}: item {number}"
         item = _contrastive(name, src, candidates, correct=0, distance=distance, where=where)
         # The pronoun that all variants replace. Other words can also differ, in agreement with it.
@@ -223,16 +223,16 @@ def _contrapro_distances(path: Path | None) -> dict[tuple[str, str, str], set[in
 
     Only letters, because ContraCAT normalizes punctuation and case.
     """
-    found: dict[tuple[str, str, str], set[int]] = defaultdict(set)
+    distances: dict[tuple[str, str, str], set[int]] = defaultdict(set)
     for _, file in matching_files(path) if path else []:
         for number, value in enumerate(_read_list(file), start=1):
             try:
                 sides = _letters(value["src segment"]), _letters(value["ref segment"])
                 for error in value["errors"]:
-                    found[*sides, _letters(error["contrastive"])].add(value["ante distance"])
+                    distances[*sides, _letters(error["contrastive"])].add(value["ante distance"])
             except (KeyError, TypeError):
                 raise UserError(f"{file}: item {number} lacks a key of ContraPro's items") from None
-    return found
+    return distances
 
 
 def _read_list(path: Path) -> list[Any]:

@@ -157,16 +157,16 @@ class ParaDocs(DocumentFormat):
             pairs: list[tuple[str, str]] = []
             last, n_documents = None, 0
             for number, line, file in itertools.chain(lines, [(0, "", path)]):  # an empty line ends the last document
-                place = self._place(line, file, number) if line.strip() else None
-                if last and not (place and self._is_next(place, last)):
+                page_lines = self._place(line, file, number) if line.strip() else None
+                if last and not (page_lines and self._is_next(page_lines, last)):
                     n_documents += 1
                     if len(pairs) < self.min_sentences:
                         collector.drop("document too short", len(pairs))
                     elif document := collector.clean(f"{last[0]}/{n_documents}", pairs):
                         yield document
                     pairs = []
-                last = place
-                if place:
+                last = page_lines
+                if page_lines:
                     pairs.append((line.split("\t")[0], line.split("\t")[1]))
                 elif line.strip():
                     collector.drop("frequent, empty, misplaced or in another language")
@@ -175,9 +175,9 @@ class ParaDocs(DocumentFormat):
 
         return documents(), collector.counts
 
-    def _is_next(self, place: PageLines, last: PageLines) -> bool:
+    def _is_next(self, page_lines: PageLines, last: PageLines) -> bool:
         """True if a line continues the document of the last line."""
-        (page, starts, _), (last_page, _, ends) = place, last
+        (page, starts, _), (last_page, _, ends) = page_lines, last
         return page == last_page and all(start - end <= self.max_gap for start, end in zip(starts, ends, strict=True))
 
     def _place(self, line: str, path: Path, number: int) -> PageLines | None:

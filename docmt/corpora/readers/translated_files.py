@@ -75,19 +75,19 @@ class SrtPairs(DocumentFormat):
     def _pair(self, src: Sequence[Cue], tgt: Sequence[Cue], *, where: str) -> list[tuple[list[int], list[int]]]:
         """Return the indices of simultaneous source and target cues, with several cues per pair if necessary."""
         pairs: list[tuple[list[int], list[int]]] = []
-        shown: list[int] = []  # target cues that can overlap with this source cue or a later one
+        open_cues: list[int] = []  # target cues that can overlap with this source cue or a later one
         taken: set[int] = set()  # target cues in the last pair
         n_begun = 0
         for number, cue in enumerate(src):
             # Cues are sorted by time: target cues that ended before this source cue cannot match later.
             while n_begun < len(tgt) and tgt[n_begun].begin < cue.end:
-                shown.append(n_begun)
+                open_cues.append(n_begun)
                 n_begun += 1
-            shown = [other for other in shown if tgt[other].end > cue.begin]
-            if len(shown) > MAX_SHOWN:
+            open_cues = [other for other in open_cues if tgt[other].end > cue.begin]
+            if len(open_cues) > MAX_SHOWN:
                 raise UserError(f"{where}: more than {MAX_SHOWN:,} cues at {cue.begin:.1f} s: are these subtitles?")
             mates = []
-            for other in shown:
+            for other in open_cues:
                 shorter = min(cue.end - cue.begin, tgt[other].end - tgt[other].begin)
                 shared = min(cue.end, tgt[other].end) - max(cue.begin, tgt[other].begin)
                 if shorter > 0 and shared / shorter >= self.min_overlap:
@@ -201,8 +201,10 @@ def _local_name(element: Element) -> str:
 def _variants(unit: Element, lang: str) -> list[Element]:
     """Return the segments of a unit in a language with any region and script, exact matches of the code first."""
     codes = [(variant_language(variant).lower(), variant.find(".//{*}seg")) for variant in unit.iterfind(".//{*}tuv")]
-    own = [(code, segment) for code, segment in codes if segment is not None and language_of(code) == language_of(lang)]
-    return [segment for _, segment in sorted(own, key=lambda pair: pair[0] != lang.lower())]
+    variants = [
+        (code, segment) for code, segment in codes if segment is not None and language_of(code) == language_of(lang)
+    ]
+    return [segment for _, segment in sorted(variants, key=lambda pair: pair[0] != lang.lower())]
 
 
 def variant_language(variant: Element) -> str:
