@@ -87,7 +87,7 @@ def gpu(
         raise UserError(f"no GPU: {missing_gpus() or 'none is visible here'}; --device cpu tries the command on a CPU")
     if device == "cuda":
         prepare_cuda("auto")  # before CUDA starts, as in a training
-    is_cuda, place = device == "cuda", torch.device(device)
+    is_cuda, torch_device = device == "cuda", torch.device(device)
     size, tokens = size or ("base" if is_cuda else "tiny"), tokens or (16384 if is_cuda else 1024)
     name = torch.cuda.get_device_name() if is_cuda else "CPU (a trial)"
     provenance = describe(device=name, cuda=torch.version.cuda, size=size, tokens=tokens, jobs=jobs)
@@ -95,13 +95,13 @@ def gpu(
     rows: dict[str, Outcome] = {}
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        scenarios = Scenarios(place, folder / "tiny")
+        scenarios = Scenarios(torch_device, folder / "tiny")
         first, last = ({key: partial(scenarios, key) for key in keys} for keys in scenario_names(on_gpu=is_cuda))
-        checks = environment_checks(place, max(1, len(names)))
-        speed = Speed(place, folder / "large", size=size, tokens=tokens, rows=rows)
+        checks = environment_checks(torch_device, max(1, len(names)))
+        speed = Speed(torch_device, folder / "large", size=size, tokens=tokens, rows=rows)
         checks |= speed.checks() | first
         if len(names) > 1:
-            several = {"equality": partial(compare_several, place), "scaling": speed.scaling}
+            several = {"equality": partial(compare_several, torch_device), "scaling": speed.scaling}
             checks |= {f"several/{key}": partial(on_all, check, names) for key, check in several.items()}
         checks |= last
         named = {
@@ -110,10 +110,10 @@ def gpu(
         }
         if unknown := [part for part, keys in named.items() if not keys]:
             raise UserError(f"--only {' '.join(unknown)}: unknown row; known: {', '.join(checks)}, budgets")
-        chosen = {key: check for key, check in checks.items() if key in set().union(*named.values())}
-        print(f"docmt bench gpu on {name}, commit {provenance['commit']}: {len(chosen)} rows")
-        workers = Workers(jobs, {*first, *last}, partial(Scenarios, place), folder) if jobs > 1 else None
-        run_checks(chosen, rows, out=out, provenance=provenance, minutes=minutes, workers=workers)
+        selected = {key: check for key, check in checks.items() if key in set().union(*named.values())}
+        print(f"docmt bench gpu on {name}, commit {provenance['commit']}: {len(selected)} rows")
+        workers = Workers(jobs, {*first, *last}, partial(Scenarios, torch_device), folder) if jobs > 1 else None
+        run_checks(selected, rows, out=out, provenance=provenance, minutes=minutes, workers=workers)
         run_checks({"budgets": partial(compare, name, rows)}, rows, out=out, provenance=provenance, minutes=math.inf)
     counts = Counter(row.verdict for row in rows.values())
     print(f"{len(rows)} rows: {', '.join(f'{n} {verdict}' for verdict, n in counts.items())}; all figures are in {out}")

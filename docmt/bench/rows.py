@@ -111,9 +111,9 @@ def _outcome(name: str, check: Check) -> Outcome:
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         message = " ".join(str(error).split())[:600]
-        place = f"{Path(last.filename).name}:{last.lineno}"
+        code_line = f"{Path(last.filename).name}:{last.lineno}"
         numbers = {"traceback": traceback.format_exc()}
-        outcome = Outcome(f"{type(error).__name__}: {message} ({place})", "FAILED", numbers)
+        outcome = Outcome(f"{type(error).__name__}: {message} ({code_line})", "FAILED", numbers)
     finally:
         logging.disable(logging.NOTSET)
         gc.collect()

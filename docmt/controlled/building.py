@@ -70,7 +70,7 @@ class Placed:
 class Mention(NamedTuple):
     """The last deciding sentence, and its noun, sense, rendering or address."""
 
-    place: int
+    position: int
     value: Any
 
 
@@ -163,7 +163,7 @@ class DocumentBuilder(ABC):
         """Add a sentence with `you` or `your`."""
         assert self.address is not None, "a greeting comes first"
         sentence = sentence or self._fresh(sentences.deixis)
-        self.add(sentence, "deixis", variant=self.address.value, antecedent=self.address.place)
+        self.add(sentence, "deixis", variant=self.address.value, antecedent=self.address.position)
 
     def add_word(self, kind: str, word: str, choice: int = 0, sentence: Sentence | None = None) -> None:
         """Use a word in its decided sense or rendering. For a new word, decide for `choice`."""
@@ -171,7 +171,7 @@ class DocumentBuilder(ABC):
         before = decided.get(word)
         if before is not None:
             sentence, choice = sentence or self._fresh(draw, word), before.value
-            self.add(sentence, kind, variant=str(choice), antecedent=before.place)
+            self.add(sentence, kind, variant=str(choice), antecedent=before.position)
         elif kind == "ambiguous":
             self.add(sentences.topic(self.rng, word, choice), "topic", decides=(word, choice))
         else:
@@ -219,7 +219,7 @@ class DocumentBuilder(ABC):
         """Return the decided words. The topic of ambiguous words must be recent enough."""
         first = len(self) - (self.topic_reach if kind == "ambiguous" else math.inf)
         words = self.decided[kind].items()
-        return [word for word, mention in words if mention.place >= first and word not in self.reserved]
+        return [word for word, mention in words if mention.position >= first and word not in self.reserved]
 
     def new_words(self, kind: str) -> list[str]:
         """Return the words that the document can still decide."""

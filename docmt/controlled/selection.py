@@ -62,7 +62,7 @@ class SelectionBuilder(DocumentBuilder):
         n_pronouns = max(0, self.settings.min_pronouns - kinds["pronoun"])
         n_deictic = max(0, self.settings.min_deictic - kinds["deixis"])
         n_free = n_sentences - len(self) - (self.address is None)
-        reach = max((noun.place + MAX_PRONOUN_DISTANCE + 1 - len(self) for noun in self.nouns.values()), default=0)
+        reach = max((noun.position + MAX_PRONOUN_DISTANCE + 1 - len(self) for noun in self.nouns.values()), default=0)
         n_introductions = max(0, math.ceil((n_pronouns - max(0, reach)) / MAX_PRONOUN_DISTANCE))
         # Keep one sentence in reserve, because all other sentences move nouns out of reach.
         if n_pronouns + n_deictic == 0 or n_free > n_pronouns + n_deictic + n_introductions + 1:
@@ -119,13 +119,13 @@ class SelectionBuilder(DocumentBuilder):
         Nouns that are open in the discourse tree and nouns mentioned earlier have larger weights, so that the last noun
         is not a good guess.
         """
-        last = max((noun.place for noun in self.nouns.values()), default=-1)
+        last = max((noun.position for noun in self.nouns.values()), default=-1)
         classes = {}
         for name, noun in self.nouns.items():
-            distance = len(self) - noun.place
+            distance = len(self) - noun.position
             if distance <= MAX_PRONOUN_DISTANCE and name not in self.reserved:
-                weight = OPEN_IN_TREE if noun.place in self.frontier else 1.0
-                classes[name] = weight * distance * (EARLIER if noun.place < last else 1.0)
+                weight = OPEN_IN_TREE if noun.position in self.frontier else 1.0
+                classes[name] = weight * distance * (EARLIER if noun.position < last else 1.0)
         return classes
 
     def add_introduction(
@@ -153,7 +153,7 @@ class SelectionBuilder(DocumentBuilder):
             class_name = self.rng.choices(list(classes), weights=list(classes.values()))[0]
         noun = self.nouns[class_name]
         sentence = sentence or self._fresh(sentences.pronoun, class_name)
-        self.add(sentence, "pronoun", variant=noun.value.gender, antecedent=noun.place)
+        self.add(sentence, "pronoun", variant=noun.value.gender, antecedent=noun.position)
 
     def _random_introduction(self) -> None:
         # At most one noun per class, so that the class identifies the antecedent.

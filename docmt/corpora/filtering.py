@@ -94,7 +94,9 @@ class PairRules:
             look_up(dict.fromkeys(languages), lang, where="corpora.filters: scripts", what="language")
         self.settings, self.languages = settings, [language_of(lang) for lang in languages]
         self.widths = [WIDTHS.get(lang, 1) for lang in self.languages]
-        self.own, self.foreign = zip(*(_letters(lang, settings.scripts.get(lang)) for lang in languages), strict=True)
+        self.letters, self.foreign_letters = zip(
+            *(_letters(lang, settings.scripts.get(lang)) for lang in languages), strict=True
+        )
         self.max_characters, self.max_identical, self.max_ratio = (
             math.inf if limit is None else limit
             for limit in (settings.max_characters, settings.max_identical_characters, settings.max_length_ratio)
@@ -121,7 +123,7 @@ class PairRules:
 
     def lengths(self, src: str, tgt: str) -> list[int]:
         """Return the lengths of both sides in characters. A Chinese letter counts as three."""
-        columns = zip((src, tgt), self.widths, self.own, strict=True)
+        columns = zip((src, tgt), self.widths, self.letters, strict=True)
         return [
             len(side) + (width - 1) * (width > 1 and len(letters.findall(side))) for side, width, letters in columns
         ]
@@ -156,7 +158,9 @@ class PairRules:
         return REPLACEMENT in text or (not text.isprintable() and CONTROL.search(text) is not None)
 
     def _has_other_script(self, src: str, tgt: str) -> bool:
-        for side, other, letters, foreign in zip((src, tgt), (tgt, src), self.own, self.foreign, strict=True):
+        for side, other, letters, foreign in zip(
+            (src, tgt), (tgt, src), self.letters, self.foreign_letters, strict=True
+        ):
             if runs := foreign.findall(side):
                 other = other.lower()
                 n_foreign = sum(len(run) for run in runs if run.lower() not in other)
@@ -168,7 +172,7 @@ class PairRules:
         return False
 
     def _has_other_language(self, src: str, tgt: str) -> bool:
-        columns = zip((src, tgt), self.languages, self.widths, self.own, self.foreign, strict=True)
+        columns = zip((src, tgt), self.languages, self.widths, self.letters, self.foreign_letters, strict=True)
         for side, lang, width, letters, foreign in columns:
             if len(letters.findall(side)) * width >= LANGUAGE_CHARACTERS:
                 # The script rule checks letters in other scripts. It also distinguishes Japanese from Chinese.

@@ -364,10 +364,10 @@ def _split(labels: np.ndarray) -> list[list[int]]:
 
 
 class Ending(NamedTuple):
-    """A finished hypothesis: step of its last label, place of the hypothesis before it. Its words are read later."""
+    """A finished hypothesis: step of its last label, number of the hypothesis before it. Its words are read later."""
 
     step: int
-    place: int
+    previous: int
     log_probability: float
     score: float
 
@@ -418,8 +418,8 @@ class SearchRecord:
                 endings, score = self.endings[document], log_probability / length
                 if self.is_done[document] or score <= self.best[document]:
                     continue
-                place = int(codes[number, candidate]) // self.n_symbols
-                endings.append(Ending(self.n_steps, place, log_probability, score))
+                previous = int(codes[number, candidate]) // self.n_symbols
+                endings.append(Ending(self.n_steps, previous, log_probability, score))
                 if len(endings) >= self.beam:
                     self.best[document] = max(ending.score for ending in endings)
             self.is_done[documents] |= (running / length <= self.best[documents]) | ~np.isfinite(running)
@@ -427,8 +427,8 @@ class SearchRecord:
 
     def hypotheses(self, stream: TargetStream) -> list[list[BeamHypothesis]]:
         """Return the finished hypotheses per document, best first, at most M."""
-        kept = [sorted(endings, key=lambda ending: -ending.score)[: self.beam] for endings in self.endings]
-        flat = [(document, ending) for document, endings in enumerate(kept) for ending in endings]
+        best = [sorted(endings, key=lambda ending: -ending.score)[: self.beam] for endings in self.endings]
+        flat = [(document, ending) for document, endings in enumerate(best) for ending in endings]
         trace = np.zeros((self.n_steps, len(self.endings), self.beam), dtype=np.int32)
         start = 0
         for block_documents, codes_nBM in self.blocks:
@@ -437,13 +437,13 @@ class SearchRecord:
         documents = np.array([document for document, _ in flat], dtype=np.int64)
         last_steps, places = (np.array([ending[i] for _, ending in flat], dtype=np.int64) for i in (0, 1))
         labels = np.zeros((len(flat), self.n_steps), dtype=np.int32)
-        # From the last label back to the first: a code holds the label and the place of the hypothesis before it.
+        # From the last label back to the first: a code holds the label and the number of the hypothesis before it.
         for step in range(self.n_steps - 1, -1, -1):
             codes = trace[step, documents, places]
             is_inside = step < last_steps
             labels[is_inside, step] = codes[is_inside] % self.n_symbols
             places = np.where(is_inside, codes // self.n_symbols, places)
-        finished: list[list[BeamHypothesis]] = [[] for _ in kept]
+        finished: list[list[BeamHypothesis]] = [[] for _ in best]
         for (document, ending), row in zip(flat, labels, strict=True):
             sentences, forced = stream.read(row[: ending.step], document)
             finished[document].append(BeamHypothesis(sentences, ending.log_probability, ending.score, forced))

@@ -213,9 +213,9 @@ class PrefixTree:
         # Whole rows of the flat buffer are copied: on a CPU this is many times faster than `gather`.
         firsts = torch.arange(n_layers * 2 * n_documents * heads, device=moved_BW.device) * capacity
         rows = firsts.view(-1, n_documents, heads, 1) + moved_BW[:, None]
-        kept = self.keys_values_L2BHCK.view(-1, head_width).index_select(0, rows.flatten())
+        rows_of_nodes = self.keys_values_L2BHCK.view(-1, head_width).index_select(0, rows.flatten())
         shape = (n_layers, 2, n_documents, heads, -1, head_width)
-        self.keys_values_L2BHCK[:, :, :, :, moved] = kept.view(shape)
+        self.keys_values_L2BHCK[:, :, :, :, moved] = rows_of_nodes.view(shape)
         self.n = n_kept
 
     def select_documents(self, documents: Tensor) -> None:
@@ -400,6 +400,6 @@ def make_source_cache(
         padded = keys_MHK[index_Q], values_MHK[index_Q]
         if isinstance(part.distances, SentenceDistances):
             padded = part.distances.add(*padded, *distances_Q)
-        for place, rows_QHK in zip(keys_values[number], padded, strict=True):
-            place.copy_(rows_QHK.unflatten(0, (len(lengths), longest)).transpose(1, 2))
+        for target_rows, rows_QHK in zip(keys_values[number], padded, strict=True):
+            target_rows.copy_(rows_QHK.unflatten(0, (len(lengths), longest)).transpose(1, 2))
     return (CopyKVCache if has_copies else DocumentKVCache)(keys_values, is_seen, group_of)

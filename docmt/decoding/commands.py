@@ -84,19 +84,19 @@ def translate(
     Args:
         instances: folder of instances.
     """
-    chosen = choose_device(device, threads)
+    torch_device = choose_device(device, threads)
     from docmt.decoding.translation import Translator
     from docmt.instances.storage import load_instances, read_manifest
     from docmt.models.gpus import DeviceMeter
     from docmt.models.model_file import load_model
 
-    meter = DeviceMeter(chosen)
+    meter = DeviceMeter(torch_device)
     trained = load_model(model, fingerprint=model_fingerprint)
     of_model, of_instances = trained.provenance.get("vocabulary"), read_manifest(instances).get("vocabulary_sha256")
     if None not in (of_model, of_instances) and of_model != of_instances:
         raise UserError(f"{instances}: built with a different vocabulary than {model}: build them again")
     read = load_instances(instances, n_symbols=len(trained.vocabulary))
-    translator = Translator(trained, settings, device=chosen, batch_tokens=batch_tokens)
+    translator = Translator(trained, settings, device=torch_device, batch_tokens=batch_tokens)
     write_jsonl(out, translator.translate_instances(read))
     write_job_facts(out, **meter.facts())
 
@@ -125,22 +125,22 @@ def score_candidates(
         score: `log_probability` (sum over tokens), `per_token` (mean), or `label_smoothed` (negative loss).
         target_context: preceding target sentences, from the test set or translated by the model.
     """
-    chosen = choose_device(device, threads)
+    torch_device = choose_device(device, threads)
     from docmt.decoding.contrastive_scoring import TargetScorer, score_suite, with_own_context
     from docmt.decoding.translation import Translator
     from docmt.discourse.discourse_documents import read_discourse
     from docmt.models.gpus import DeviceMeter
     from docmt.models.model_file import load_model
 
-    meter = DeviceMeter(chosen)
+    meter = DeviceMeter(torch_device)
     trained = load_model(model, fingerprint=model_fingerprint)
     trees = read_discourse(discourse) if discourse else None
     items = read_suite(suite)
     if target_context == "own":
-        items = with_own_context(items, Translator(trained, settings, device=chosen), trees)
+        items = with_own_context(items, Translator(trained, settings, device=torch_device), trees)
     # In half precision, candidates that differ in a word could tie or change places.
     exact = settings.model_copy(update={"precision": "float32"})
-    scores = score_suite(items, TargetScorer(trained, exact, device=chosen, rule=score), trees)
+    scores = score_suite(items, TargetScorer(trained, exact, device=torch_device, rule=score), trees)
     facts = {
         "suite": sha256_file(suite),
         "model": trained.provenance,
@@ -171,17 +171,17 @@ def translate_suite(
     Args:
         suite: generative test set (JSON lines).
     """
-    chosen = choose_device(device, threads)
+    torch_device = choose_device(device, threads)
     from docmt.decoding.translation import Translator
     from docmt.discourse.discourse_documents import read_discourse
     from docmt.models.gpus import DeviceMeter
     from docmt.models.model_file import load_model
 
-    meter = DeviceMeter(chosen)
+    meter = DeviceMeter(torch_device)
     trained = load_model(model, fingerprint=model_fingerprint)
     items = read_generative_suite(suite)
     trees = read_discourse(discourse) if discourse else None
-    translator = Translator(trained, settings, device=chosen, batch_tokens=batch_tokens)
+    translator = Translator(trained, settings, device=torch_device, batch_tokens=batch_tokens)
     translations = translator.translate_documents([item.src for item in items], trees)
     write_jsonl(out, ({"id": item.id, "sentences": lines} for item, lines in zip(items, translations, strict=True)))
     write_job_facts(out, **meter.facts())

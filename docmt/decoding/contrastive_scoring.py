@@ -172,7 +172,7 @@ class TargetScorer:
         parts: list[list[np.ndarray]] = [[] for _ in candidates]
         for instance, part in zip(instances, scores, strict=True):
             parts[instance.candidate].append(part)
-        return [np.concatenate(own) for own in parts]
+        return [np.concatenate(arrays) for arrays in parts]
 
     def _instances(self, candidates: Sequence[Candidate], *, alone: bool = False) -> list[ScoredInstance]:
         splits = (self._split(number, candidate, alone=alone) for number, candidate in enumerate(candidates))
@@ -255,7 +255,7 @@ class PrefixSharing:
 class _Rows:
     """The computed rows on a side, and for every row on it, the number of an equal computed row."""
 
-    kept: np.ndarray
+    distinct: np.ndarray
     places: np.ndarray
 
     @classmethod
@@ -264,8 +264,8 @@ class _Rows:
         starts_B = np.cumsum(lengths_B) - lengths_B
         equal_to = np.arange(int(lengths_B.sum()))
         equal_to[expand_ranges(starts_B, shared_B)] = expand_ranges(starts_B[sharing.leader_B], shared_B)
-        kept = np.flatnonzero(equal_to == np.arange(len(equal_to)))
-        return cls(kept, np.searchsorted(kept, equal_to))
+        rows = np.flatnonzero(equal_to == np.arange(len(equal_to)))
+        return cls(rows, np.searchsorted(rows, equal_to))
 
 
 class SharedLayout(AttentionLayout):
@@ -285,7 +285,7 @@ class SharedLayout(AttentionLayout):
 
     def keep(self, rows: Tensor, side: Side) -> Tensor:
         """Return the rows on a side that are computed."""
-        return rows[torch.from_numpy(self._rows[side].kept).to(rows.device)]
+        return rows[torch.from_numpy(self._rows[side].distinct).to(rows.device)]
 
     def places(self, side: Side, device: torch.device) -> Tensor:
         """Return, for every row on a side, the computed row equal to it, int64."""
@@ -293,15 +293,15 @@ class SharedLayout(AttentionLayout):
 
     @override
     def index(self, side: Side, kind: IndexKind, device: torch.device) -> Tensor:
-        kept = self.keep(super().index(side, kind, device), side)
+        rows = self.keep(super().index(side, kind, device), side)
         # These two kinds are numbers of rows themselves, so they must point to computed rows.
         numbered: dict[IndexKind, Side] = {"row": "src", "in_batch": "vectors"}
-        return self.places(numbered[kind], device)[kept] if kind in numbered else kept
+        return self.places(numbered[kind], device)[rows] if kind in numbered else rows
 
     @property
     @override
     def n_sentences(self) -> int:
-        return len(self._rows["vectors"].kept)
+        return len(self._rows["vectors"].distinct)
 
     @override
     def grouping(self, slot: Slot, pattern: str) -> Grouping:
@@ -312,7 +312,7 @@ class SharedLayout(AttentionLayout):
             groups = np.repeat(np.arange(len(full.query_lengths_G)), full.query_lengths_G)
             # Queries can be repeated as a whole, one copy after another (`n_before` times). The kept queries of a group
             # are its last ones, as a causal kernel requires.
-            groups = groups.reshape(-1, len(queries.places))[:, queries.kept].ravel()
+            groups = groups.reshape(-1, len(queries.places))[:, queries.distinct].ravel()
             lengths_G = np.bincount(groups, minlength=len(full.query_lengths_G))
             is_left = lengths_G > 0
             is_seen = np.repeat(is_left, full.key_lengths_G)
@@ -322,7 +322,7 @@ class SharedLayout(AttentionLayout):
                 keys.places[full.key_rows[is_seen]],
                 full.is_causal,
                 distances=None if full.distances is None else full.distances[is_seen],
-                positions_N=None if full.positions_N is None else full.positions_N[queries.kept],
+                positions_N=None if full.positions_N is None else full.positions_N[queries.distinct],
             )
         return self._shared_groupings[key]
 
@@ -424,7 +424,9 @@ def with_own_context(
     else:
         translations = translator.translate_documents([item.src[: item.sentence] for item in items])
     changed = []
-    for item, own in zip(items, translations, strict=True):
-        candidates = tuple((*own[: item.sentence], *candidate[item.sentence :]) for candidate in item.candidates)
+    for item, translation in zip(items, translations, strict=True):
+        candidates = tuple(
+            (*translation[: item.sentence], *candidate[item.sentence :]) for candidate in item.candidates
+        )
         changed.append(replace(item, candidates=candidates))
     return changed

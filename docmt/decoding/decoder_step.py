@@ -66,8 +66,11 @@ class IncrementalDecoder:
         self.context, memory_MD = stack.context, stack.memory_MD
         self.layers: list[tuple[DecoderLayer, Attend, Attend]] = []
         for layer in stack.layers:
-            own, cross = self.model.projections[layer]
-            attend = functools.partial(self._attend_to_past, own), functools.partial(self._attend_to_source, cross)
+            self_projection, cross = self.model.projections[layer]
+            attend = (
+                functools.partial(self._attend_to_past, self_projection),
+                functools.partial(self._attend_to_source, cross),
+            )
             self.layers.append((layer, *attend))
         # Keys and values are float32 even if a CPU computes in bfloat16: its many small products are several times
         # slower in bfloat16.
@@ -250,13 +253,13 @@ class BlockwiseTopK:
         C library would return their memory to the system after every step.
         """
         n_documents, beam, _ = scores_BMX.shape
-        chosen = []
+        best_of_parts = []
         for states_bMD in chunks(states_RD.unflatten(0, (n_documents, beam)), beam * self.n_symbols):
             scores_bMX, scores_BMX = scores_BMX.tensor_split((len(states_bMD),))
-            chosen.append(self.best(logits(states_bMD.flatten(0, 1)).log_softmax(-1), scores_bMX))
-        if len(chosen) == 1:
-            return chosen[0]
-        scores, codes = zip(*chosen, strict=True)
+            best_of_parts.append(self.best(logits(states_bMD.flatten(0, 1)).log_softmax(-1), scores_bMX))
+        if len(best_of_parts) == 1:
+            return best_of_parts[0]
+        scores, codes = zip(*best_of_parts, strict=True)
         return torch.cat(scores), torch.cat(codes)
 
     def best(self, log_probabilities_RV: Tensor, scores_BMX: Tensor) -> tuple[Tensor, Tensor]:
@@ -285,9 +288,9 @@ class BlockwiseTopK:
         best_of_block = blocks.amax(2).unflatten(0, (n_documents, beam)) + scores_BM[:, :, None]
         # C blocks suffice: a symbol outside of them is worse than the best symbol of each of the C.
         count = min(self.n_candidates, beam * self.n_blocks)
-        chosen = best_of_block.flatten(1).topk(count, dim=1, sorted=False).indices
-        places, numbers = chosen // self.n_blocks, chosen % self.n_blocks
-        first_rows = torch.arange(0, n_documents * beam, beam, device=chosen.device)[:, None]
+        best_blocks = best_of_block.flatten(1).topk(count, dim=1, sorted=False).indices
+        places, numbers = best_blocks // self.n_blocks, best_blocks % self.n_blocks
+        first_rows = torch.arange(0, n_documents * beam, beam, device=best_blocks.device)[:, None]
         scores = blocks[first_rows + places, numbers] + scores_BM.gather(1, places)[:, :, None]
         codes = (places * self.n_symbols + numbers * BLOCK)[:, :, None] + self.inside_W
         return scores.flatten(1), codes.flatten(1)
@@ -349,8 +352,8 @@ def _sublayers(
     modules: tuple[Any, ...] = (layer.self_attention, layer.cross_attention, layer.feed_forward)
     residuals = layer.self_sublayer, layer.cross_sublayer, layer.feed_forward_sublayer
     names = {function: name for name, function in ACTIVATIONS.items()}
-    known = {InferenceAttention, FeedForward, *FUSIONS.values(), *SUBLAYERS.values()}
-    is_known = type(layer) is DecoderLayer and known.issuperset(map(type, (*modules, *residuals)))
+    types = {InferenceAttention, FeedForward, *FUSIONS.values(), *SUBLAYERS.values()}
+    is_known = type(layer) is DecoderLayer and types.issuperset(map(type, (*modules, *residuals)))
     if not is_known or layer.feed_forward.activation not in names:
         raise UnknownPartError
     sublayers = []

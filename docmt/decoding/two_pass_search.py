@@ -87,20 +87,20 @@ class TwoPassSearch:
         """Return the best translation per instance."""
         numbers_G, best = self.layout.sentence_numbers(), self.draft()
         # The states of each sentence's draft, until its final translation replaces them.
-        kept = self._translation_states(np.arange(len(best)), best)
+        states = self._translation_states(np.arange(len(best)), best)
         # First sentences stay as drafted. Then all second ones of the batch are searched side by side, and so on.
         for number in range(1, numbers_G.max() + 1):
             sentences_B = np.flatnonzero(numbers_G == number)
             layout = WindowLayout(self.layout, sentences_B)
-            rows = [kept[sentence] for sentence in layout.sentences_W.tolist()]
+            rows = [states[sentence] for sentence in layout.sentences_W.tolist()]
             lengths_W = np.array([len(rows_NE) for rows_NE in rows])
             layout.set_lengths(self.layout.src_lengths_G[layout.sentences_W], lengths_W)
             source = self.context.second_pass(torch.cat(rows), self._encoded(layout.sentences_W))
             searched = BeamSearch(self.model, source, layout, self.settings, self.symbols).run()
-            found = [hypotheses[0] for hypotheses in searched]
-            rows = self._translation_states(sentences_B, found)
-            for sentence, hypothesis, rows_NE in zip(sentences_B.tolist(), found, rows, strict=True):
-                best[sentence], kept[sentence] = hypothesis, rows_NE
+            translations = [hypotheses[0] for hypotheses in searched]
+            rows = self._translation_states(sentences_B, translations)
+            for sentence, hypothesis, rows_NE in zip(sentences_B.tolist(), translations, rows, strict=True):
+                best[sentence], states[sentence] = hypothesis, rows_NE
         counts = self.layout.sentences_B.tolist()
         return join_sentences(best, counts, length_penalty=self.settings.length_penalty)
 

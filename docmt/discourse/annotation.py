@@ -75,9 +75,9 @@ def take_shard(texts: Iterable[PlainText], index: DocumentIndex, *, shard: int, 
     done = 0
     for text, length in zip(texts, index.lengths, strict=True):
         # The shard with the middle of the document.
-        place = 1 + (2 * done + length) * n_shards // (2 * index.n_sentences)
+        shard_of_document = 1 + (2 * done + length) * n_shards // (2 * index.n_sentences)
         done += length
-        if place == shard:
+        if shard_of_document == shard:
             yield text
 
 
@@ -201,16 +201,16 @@ def chain_sentences(document: DiscourseDocument) -> DiscourseDocument:
 
 def rename(files: Sequence[Path], index: DocumentIndex) -> Iterator[DiscourseDocument]:
     """Yield the documents in files in order, with the ids from the index of a text with the same documents."""
-    found = itertools.chain.from_iterable(map(iterate_discourse, files))
+    parsed = itertools.chain.from_iterable(map(iterate_discourse, files))
     names = ", ".join(map(str, files))
     for name in index.ids:
-        document = next(found, None)
+        document = next(parsed, None)
         # In a combined text, the corpus name precedes the document ids.
         if document is None or not f"/{name}".endswith(f"/{document.id}"):
             there = f"{document.id!r}" if document else "none"
             raise UserError(f"{names}: expected the trees of {name!r} next, found {there}")
         yield replace(document, id=name)
-    if next(found, None) is not None:
+    if next(parsed, None) is not None:
         raise UserError(f"{names}: more documents than in the text ({len(index.ids)})")
 
 
@@ -250,5 +250,5 @@ class BundleAnnotator:
     def annotate(self, documents: Sequence[Sequence[str]]) -> list[DiscourseDocument]:
         """Return documents with EDUs and trees, from lists of plain sentences."""
         texts = (PlainText(str(number), list(sentences)) for number, sentences in enumerate(documents, start=1))
-        made = itertools.chain.from_iterable(map(self.annotator.annotate, tokenize_batches(texts, lang=self.lang)))
-        return list(progress(made, label="segment and parse", unit="documents", total=len(documents)))
+        annotated = itertools.chain.from_iterable(map(self.annotator.annotate, tokenize_batches(texts, lang=self.lang)))
+        return list(progress(annotated, label="segment and parse", unit="documents", total=len(documents)))

@@ -125,8 +125,8 @@ def segment(*, model: Path, text: Path, lang: TextLang, documents: Path, out: Ou
     from docmt.discourse.segmentation.segmenter import Segmenter
 
     _keep_few_kernels()
-    found = segment_texts(read_texts(text, documents), lang=lang, segmenter=Segmenter.load(model))
-    write_discourse(out, progress(found, label="segment", unit="documents"))
+    segmented = segment_texts(read_texts(text, documents), lang=lang, segmenter=Segmenter.load(model))
+    write_discourse(out, progress(segmented, label="segment", unit="documents"))
 
 
 @commands.command
@@ -328,9 +328,9 @@ def count_trees(
         paths[name].append(Path(path))
     rows, relation_rows = [], []
     for name, of_name in paths.items():
-        found = gather_statistics(itertools.chain.from_iterable(map(iterate_discourse, of_name)))
-        rows.append({"name": name} | found.row())
-        relation_rows += [{"name": name} | row for row in found.relation_rows()]
+        counts = gather_statistics(itertools.chain.from_iterable(map(iterate_discourse, of_name)))
+        rows.append({"name": name} | counts.row())
+        relation_rows += [{"name": name} | row for row in counts.relation_rows()]
     with atomic_writer(out) as file:
         pd.DataFrame(rows).to_csv(file, index=False)
     if relations is not None:

@@ -64,8 +64,8 @@ class DiscourseDocument:
         return to_dependencies(self.tree, len(self.edus))
 
     def edu_words(self, edu: int) -> tuple[str, ...]:
-        place = self.edus[edu]
-        return self.sentences[place.sentence][place.start : place.end]
+        span = self.edus[edu]
+        return self.sentences[span.sentence][span.start : span.end]
 
     def to_json(self) -> dict[str, Any]:
         value: dict[str, Any] = {

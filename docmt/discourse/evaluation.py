@@ -65,7 +65,7 @@ def evaluate_segmenter(
     """
     documents = read_discourse(gold)
     sentences = sentences_of(documents)
-    starts = [found for document in documents for found in inner_starts(document)]
+    starts = [sentence_starts for document in documents for sentence_starts in inner_starts(document)]
     n_sentences = sum(map(bool, sentences))
     counts = {
         "documents": len(documents),
@@ -86,7 +86,9 @@ def evaluate_segmenter(
     places = []
     for words_of, starts_of in ((tokenized, segmenter.segment(tokenized)), (sentences, starts)):
         before = ([0, *itertools.accumulate(map(len, words))] for words in words_of)
-        places.append([[ends[word] for word in found] for ends, found in zip(before, starts_of, strict=True)])
+        places.append(
+            [[ends[word] for word in sentence_starts] for ends, sentence_starts in zip(before, starts_of, strict=True)]
+        )
     counts["sentences_in_the_same_words"] = sum(map(operator.eq, tokenized, sentences))
     return {**score_starts(*places, n_sentences=n_sentences), **counts}
 
@@ -155,15 +157,15 @@ class Scores:
             gold_nodes, nodes = self._nodes(gold.tree, gold_places), self._nodes(predicted.tree, places)
             for name in ("parseval", "rst-parseval"):
                 for kind, columns in KINDS.items():
-                    chosen = operator.itemgetter(*columns)
-                    self._match(f"{name} {kind}", map(chosen, gold_nodes[name]), map(chosen, nodes[name]))
-            found = {span for span, *_ in nodes["parseval"]}
+                    columns_of = operator.itemgetter(*columns)
+                    self._match(f"{name} {kind}", map(columns_of, gold_nodes[name]), map(columns_of, nodes[name]))
+            spans = {span for span, *_ in nodes["parseval"]}
             units = DocumentUnits(gold)
             for node in binarize(gold.tree).postorder():
                 if not node.is_leaf:
                     level = LEVEL_NAMES[units.level(node.first, node.last)]
                     self.counts[f"level {level} gold"] += 1
-                    self.counts[f"level {level} both"] += _span(node, gold_places) in found
+                    self.counts[f"level {level} both"] += _span(node, gold_places) in spans
         if gold.edus and (gold.tree is not None or gold.arcs is not None):
             gold_arcs, arcs = self._arcs(gold, gold_places), self._arcs(predicted, places)
             self._match("uas", (arc[:2] for arc in gold_arcs), (arc[:2] for arc in arcs))
@@ -192,8 +194,8 @@ class Scores:
     def _arcs(self, document: DiscourseDocument, places: list[Position]) -> list[tuple[Position, Any, str]]:
         tree = document.dependencies
         return [
-            (place, places[head] if head != NO_HEAD else None, self._coarse(relation))
-            for place, head, relation in zip(places, tree.heads, tree.relations, strict=True)
+            (edu, places[head] if head != NO_HEAD else None, self._coarse(relation))
+            for edu, head, relation in zip(places, tree.heads, tree.relations, strict=True)
         ]
 
     def _coarse(self, relation: str) -> str:

@@ -113,21 +113,23 @@ class FileParser(Parser):
     @override
     def parse(self, document: DiscourseDocument) -> DiscourseDocument:
         if self._rest is None:
-            found = self._read(document)
+            parsed = self._read(document)
         else:
-            found = next(self._rest, None)
-            if found is None or found.id != document.id:
-                there = repr(found.id) if found else "the end of the file"
+            parsed = next(self._rest, None)
+            if parsed is None or parsed.id != document.id:
+                there = repr(parsed.id) if parsed else "the end of the file"
                 raise UserError(f"{self.path}: expected the tree of document {document.id!r} next, found {there}")
         where = f"{self.path}: tree of {document.id!r}"
-        if found.sentences != document.sentences:
+        if parsed.sentences != document.sentences:
             raise UserError(f"{where}: its words differ from the words in the document")
-        if found.edus != document.edus:
-            raise UserError(f"{where}: its {len(found.edus)} EDUs differ from the {len(document.edus)} in the document")
-        if found.edus and found.tree is None and found.arcs is None:
+        if parsed.edus != document.edus:
+            raise UserError(
+                f"{where}: its {len(parsed.edus)} EDUs differ from the {len(document.edus)} in the document"
+            )
+        if parsed.edus and parsed.tree is None and parsed.arcs is None:
             raise UserError(f"{where}: the file has EDUs but no tree")
         self.counts.update(documents=1, edus=len(document.edus))
-        return replace(document, tree=found.tree, arcs=found.arcs)
+        return replace(document, tree=parsed.tree, arcs=parsed.arcs)
 
     def _read(self, document: DiscourseDocument) -> DiscourseDocument:
         name = document.id.replace("/", "_")

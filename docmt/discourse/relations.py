@@ -27,23 +27,23 @@ class Inventory(Settings):
     @cached_property
     def class_of(self) -> dict[str, str]:
         """Lower-cased relation → coarse class."""
-        found = {coarse.lower(): coarse for coarse in self.classes}
+        class_by_name = {coarse.lower(): coarse for coarse in self.classes}
         for coarse, fine in self.classes.items():
             for relation in fine:
-                if found.setdefault(relation.lower(), coarse) != coarse:
+                if class_by_name.setdefault(relation.lower(), coarse) != coarse:
                     raise UserError(f"inventories/{self.name}.yaml: {relation!r} is in two classes")
-        return found
+        return class_by_name
 
     def coarse(self, fine: str) -> str:
         """Return the coarse class for a fine relation. A coarse class maps to itself."""
         name = fine.lower()
-        found = self.class_of.get(name)
+        coarse_class = self.class_of.get(name)
         for suffix in self.suffixes:
             name = name.removesuffix(suffix)
-            found = found or self.class_of.get(name)
-        if found is None:
+            coarse_class = coarse_class or self.class_of.get(name)
+        if coarse_class is None:
             raise UserError(f"relation {fine!r} is not one of {self.name}; {nearest(fine, list(self.class_of))}")
-        return found
+        return coarse_class
 
 
 def inventory_names() -> list[str]:

@@ -48,23 +48,23 @@ DocumentSyntax = tuple[SentenceSyntax, ...]
 
 def read_syntax(path: Path, documents: Sequence[DiscourseDocument]) -> list[DocumentSyntax]:
     """Read the syntax of documents in order."""
-    found: list[tuple[str, DocumentSyntax]] = []
+    named_rows: list[tuple[str, DocumentSyntax]] = []
     for number, value in enumerate(iterate_jsonl(path), start=1):
         try:
             rows = [[tuple(part[name]) for name in ("pos", "heads", "relations")] for part in value["sentences"]]
-            found.append((value["document"], tuple(SentenceSyntax(*row) for row in rows)))
+            named_rows.append((value["document"], tuple(SentenceSyntax(*row) for row in rows)))
         except (KeyError, TypeError) as error:
             raise UserError(f"{path}: line {number}: not syntax in the format of docs/files.md ({error!r})") from None
-    if len(found) != len(documents):
-        raise UserError(f"{path}: {len(found)} documents, but the discourse file has {len(documents)}")
-    for number, (document, (name, syntax)) in enumerate(zip(documents, found, strict=True), start=1):
+    if len(named_rows) != len(documents):
+        raise UserError(f"{path}: {len(named_rows)} documents, but the discourse file has {len(documents)}")
+    for number, (document, (name, syntax)) in enumerate(zip(documents, named_rows, strict=True), start=1):
         if name != document.id:
             raise UserError(f"{path}: line {number}: expected the syntax of {document.id!r}, found {name!r}")
         try:
             check_syntax(document, syntax)
         except UserError as error:
             raise UserError(f"{path}: line {number}: {error}") from None
-    return [syntax for _, syntax in found]
+    return [syntax for _, syntax in named_rows]
 
 
 def write_syntax(path: Path, documents: Iterable[tuple[str, DocumentSyntax]]) -> None:

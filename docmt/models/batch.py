@@ -82,7 +82,7 @@ class Batch:
 
     def _filled(self, buffer: Tensor) -> "Batch":
         """Return the batch with views into a buffer in place of every `BufferSlice`."""
-        batch = map_leaves(self, lambda place: place.view(buffer), kind=BufferSlice)
+        batch = map_leaves(self, lambda part: part.view(buffer), kind=BufferSlice)
         batch.buffer = buffer
         return batch
 
@@ -141,8 +141,8 @@ def pack(
     ends = np.cumsum(tgt_lengths)
     starts = ends - tgt_lengths
     is_start = np.zeros(len(tgt_tokens), dtype=bool)
-    for place in range(settings.n_starts):
-        is_start[starts[tgt_lengths > place] + place] = True
+    for position in range(settings.n_starts):
+        is_start[starts[tgt_lengths > position] + position] = True
     if settings.target_stream == "free":
         stream_ends = ends[np.cumsum(counts) - 1]
         inputs = tgt_tokens

@@ -91,12 +91,12 @@ def import_published(
     from docmt.models.published.importing import import_model
     from docmt.text.published_text import PublishedText
 
-    path, known = Path(folder), None
+    path, pair = Path(folder), None
     if is_published(folder):
         fetch(model=folder, mirror=mirror)
-        path, known = Path(study_folder(folder)), find_model(folder).pair
-    known = known or PublishedText.read(path).languages or (None, None)
-    src, tgt = src_lang or known[0], tgt_lang or known[1]
+        path, pair = Path(study_folder(folder)), find_model(folder).pair
+    pair = pair or PublishedText.read(path).languages or (None, None)
+    src, tgt = src_lang or pair[0], tgt_lang or pair[1]
     if src is None or tgt is None:
         raise UserError(f"{folder}: the languages of the model are unknown: pass --src-lang and --tgt-lang")
     text = [line for file in keep_pieces_of for line in iterate_lines(file)] if keep_pieces_of else None

@@ -26,16 +26,16 @@ def copy_weights(model: Transformer, weights: dict[str, Tensor]) -> set[str]:
     Raises UserError if sizes, layers or attentions do not correspond.
     """
     weights = dict(weights)
-    for place, attention in model.attentions():  # whole attentions are cut where the model splits heads
-        if isinstance(attention, SplitAttention) and f"{place}.in_weight" in weights:
-            whole = {name: weights.pop(f"{place}.{name}") for name in SplitAttention.WHOLE}
-            weights |= {f"{place}.{name}": parameter for name, parameter in attention.split(whole).items()}
+    for prefix, attention in model.attentions():  # whole attentions are cut where the model splits heads
+        if isinstance(attention, SplitAttention) and f"{prefix}.in_weight" in weights:
+            whole = {name: weights.pop(f"{prefix}.{name}") for name in SplitAttention.WHOLE}
+            weights |= {f"{prefix}.{name}": parameter for name, parameter in attention.split(whole).items()}
     origins = {name: name for name, _ in model.named_parameters()}
-    for place, attention in model.attentions():
+    for prefix, attention in model.attentions():
         for name, _ in attention.named_parameters():
             counterpart = attention.counterpart(name)
-            if counterpart is not None and f"{place}.{name}" not in weights:
-                origins[f"{place}.{name}"] = f"{place}.{counterpart}"
+            if counterpart is not None and f"{prefix}.{name}" not in weights:
+                origins[f"{prefix}.{name}"] = f"{prefix}.{counterpart}"
     origins = {name: origin for name, origin in origins.items() if origin in weights}
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -49,12 +49,12 @@ def copy_weights(model: Transformer, weights: dict[str, Tensor]) -> set[str]:
                 )
             parameter.copy_(source)
     # Parameters of fusions and of modules that read context may start fresh here, and be left out there.
-    parts = [(f"{place}.", attention) for place, attention in model.attentions()]
+    parts = [(f"{prefix}.", attention) for prefix, attention in model.attentions()]
     fresh = {f"{p}{name}" for p, a in parts for name, _ in a.named_parameters() if a.counterpart(name) is None}
     lacking = {name for name, _ in model.named_parameters() if not NEW_MODULES.match(name)} - set(origins) - fresh
     extra = set()
     for name in set(weights) - set(origins.values()):
-        rest = next((name.removeprefix(place) for place, _ in parts if name.startswith(place)), None)
+        rest = next((name.removeprefix(prefix) for prefix, _ in parts if name.startswith(prefix)), None)
         if not (NEW_MODULES.match(name) or (rest is not None and FusedAttention.counterpart(rest) is None)):
             extra.add(name)
     # The first name: sets have no fixed order, and the message should be the same in every run.

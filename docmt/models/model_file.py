@@ -64,14 +64,14 @@ class TrainedModel:
         Raises UserError for languages that the model does not support.
         """
         now = (self.pipeline.src_lang, self.pipeline.tgt_lang)
-        known = self.languages or now
+        codes = self.languages or now
 
         def spell(lang: str) -> str:
             """Return the model's code for a language, for example `deu` for `de` or `zh` for `zh-CN`."""
             return (
                 lang
-                if lang in known
-                else next((code for code in known if language_of(code) == language_of(lang)), lang)
+                if lang in codes
+                else next((code for code in codes if language_of(code) == language_of(lang)), lang)
             )
 
         pair = (spell(src_lang or now[0]), spell(tgt_lang or now[1]))
@@ -112,10 +112,10 @@ class TrainedModel:
     @cached_property
     def limits(self) -> InstancesSettings:
         """Instance limits that the model was trained with. Raises UserError if the file has invalid limits."""
-        given = {
+        values = {
             key: self.instance_settings[key] for key in ("max_tokens", "max_sentences") if key in self.instance_settings
         }
-        return InstancesSettings.load(given, where="model: instances")
+        return InstancesSettings.load(values, where="model: instances")
 
 
 def boundary_tokens(
@@ -222,17 +222,17 @@ def build_model(settings: ModelSettings, n_symbols: int, weights: Any, *, where:
             model = build_transformer(settings, n_symbols)
     except (RuntimeError, TypeError):  # sizes beyond 64 bits
         raise UserError(f"{where}: the model size in its settings is impossible: {mend}") from None
-    expected, given = model.state_dict(), weights if isinstance(weights, dict) else {}
+    expected, tensors = model.state_dict(), weights if isinstance(weights, dict) else {}
     problems = (
         f"{name} has a different shape or type"
         for name in expected
-        if not is_plain(given.get(name)) or given[name].shape != expected[name].shape
+        if not is_plain(tensors.get(name)) or tensors[name].shape != expected[name].shape
     )
-    extra = (f"{name} is not in the model" for name in given.keys() - expected.keys())
+    extra = (f"{name} is not in the model" for name in tensors.keys() - expected.keys())
     if problem := next(itertools.chain(problems, extra), None):
         raise UserError(f"{where}: weights and settings do not match ({problem}): {mend}")
     # `assign` takes the tensors over: parameters on `meta` have no memory to copy into.
-    model.load_state_dict({name: given[name].to(torch.float32) for name in expected}, assign=True)
+    model.load_state_dict({name: tensors[name].to(torch.float32) for name in expected}, assign=True)
     return model.eval()
 
 

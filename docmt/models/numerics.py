@@ -22,8 +22,8 @@ def dropout(rows: Tensor, probability: float, is_training: bool) -> Tensor:
     # One 64-bit random number serves four entries.
     numbers = torch.empty(-(-rows.numel() // 4), dtype=torch.int64).random_(-(2**63), None).view(torch.int16)
     # As int16 the numbers are −STEPS/2 … STEPS/2 − 1, so the threshold moves down by half of the range.
-    kept = numbers[: rows.numel()].view(rows.shape) >= n_dropped - STEPS // 2
-    return rows * kept.to(rows.dtype).mul_(STEPS / (STEPS - n_dropped))
+    is_kept = numbers[: rows.numel()].view(rows.shape) >= n_dropped - STEPS // 2
+    return rows * is_kept.to(rows.dtype).mul_(STEPS / (STEPS - n_dropped))
 
 
 def product_dtype(rows: Tensor) -> torch.dtype:

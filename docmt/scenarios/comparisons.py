@@ -91,14 +91,14 @@ class Scenarios:
             gradients = []
             for seed in range(1 if precision == "float32" else 3):
                 expected = self._step(preset, CPU, torch.float32, seed)
-                found = self._step(preset, self.device, dtype, seed)
-                gradients.append(distance(found["gradient"], expected["gradient"]))
+                results = self._step(preset, self.device, dtype, seed)
+                gradients.append(distance(results["gradient"], expected["gradient"]))
                 if seed == 0:
-                    numbers[f"{precision} loss"] = distance(found["loss"], expected["loss"])
+                    numbers[f"{precision} loss"] = distance(results["loss"], expected["loss"])
                 if precision == "float32":
                     # Adam's step size is the same even if a gradient is only noise.
                     is_clear = expected["gradient"].abs() > 1e-4 * expected["gradient"].abs().max()
-                    numbers["float32 step"] = distance(found["step"][is_clear], expected["step"][is_clear])
+                    numbers["float32 step"] = distance(results["step"][is_clear], expected["step"][is_clear])
             numbers[f"{precision} gradient"] = statistics.median(gradients)
         return judge(numbers, LIMITS)
 
@@ -142,8 +142,8 @@ class Scenarios:
                 loss = module(batch)
             loss.backward()
             results.append({"loss": loss.detach(), "gradient": _gradient(module)})
-        plain, found = results
-        numbers = {part: distance(found[part], plain[part]) for part in plain}
+        plain, compiled_results = results
+        numbers = {part: distance(compiled_results[part], plain[part]) for part in plain}
         if graph.compiled is None:
             return Outcome(f"the compiler or its graph failed: {graph.failure}", "FAILED", numbers)
         limits = {"loss": 0.01, "gradient": 0.25}
@@ -158,14 +158,14 @@ class Scenarios:
             with tempfile.TemporaryDirectory() as name, _same_draws():
                 train, settings, folder = self.workload.train, model_settings(preset), Path(name)
                 _, expected = train(folder / "cpu", settings, CPU)
-                whole, found = train(folder / "whole", settings, self.device)
+                whole, resumed_history = train(folder / "whole", settings, self.device)
                 train(folder / "broken", settings, self.device, max_steps=4)
                 resumed, _ = train(folder / "broken", settings, self.device)
         finally:
             torch.use_deterministic_algorithms(are_deterministic)
         pairs = zip(resumed.model.parameters(), whole.model.parameters(), strict=True)
         numbers = {
-            "history": max(relative_difference(found[column], expected[column]) for column in expected),
+            "history": max(relative_difference(resumed_history[column], expected[column]) for column in expected),
             "resumed": max(0.0 if torch.equal(a, b) else distance(a, b) for a, b in pairs),
         }
         limits = {"history": 1e-3, "resumed": 1e-4 if self.device.type == "cuda" else 0.0}
@@ -185,13 +185,13 @@ class Scenarios:
         with tempfile.TemporaryDirectory() as folder:
             hook = register_optimizer_step_post_hook(note)
             try:
-                _, found = train(Path(folder, "device"), settings, self.device, **recipe)
+                _, history = train(Path(folder, "device"), settings, self.device, **recipe)
             finally:
                 hook.remove()
                 torch.cuda.set_sync_debug_mode("default")
             recipe["precision"] = "float32"
             _, expected = train(Path(folder, "cpu"), settings, CPU, **recipe)
-        numbers = {"dev_loss": relative_difference(found["dev_loss"], expected["dev_loss"])}
+        numbers = {"dev_loss": relative_difference(history["dev_loss"], expected["dev_loss"])}
         return judge(numbers, {"dev_loss": 0.05}, note=f"{sum(quiet)} updates without waiting")
 
     def search(self, preset: str) -> Outcome:
@@ -256,8 +256,8 @@ class Scenarios:
             train, settings, folder = self.workload.train, model_settings("g_transformer"), Path(name)
             _, expected = train(folder / "fixed", settings, self.device, micro_batch_tokens=30, **recipe)
             with mock.patch("docmt.training.memory.largest_that_fits", search):
-                _, found = train(folder / "probed", settings, self.device, **recipe)
-        outcome = _judge_history(found, expected)
+                _, history = train(folder / "probed", settings, self.device, **recipe)
+        outcome = _judge_history(history, expected)
         return outcome if has_tried[0] else Outcome("no larger batch was tried", "FAILED")
 
 
@@ -267,13 +267,15 @@ def compare_several(device: torch.device, names: Sequence[str]) -> Outcome:
         workload = Workload(Path(folder), COUNTS * len(names), shortest=0, longest=8, n_symbols=N_SYMBOLS)
         settings, is_cuda = model_settings("g_transformer"), device.type == "cuda"
         recipe: Recipe = {"max_batch_tokens": 60, "accumulation_steps": len(names)}
-        expected, found = (workload.train_on(some, settings, is_cuda=is_cuda, **recipe) for some in (names[:1], names))
-    return _judge_history(found, expected, note=f"{len(names)} devices against 1")
+        expected, history = (
+            workload.train_on(some, settings, is_cuda=is_cuda, **recipe) for some in (names[:1], names)
+        )
+    return _judge_history(history, expected, note=f"{len(names)} devices against 1")
 
 
-def _judge_history(found: History, expected: History, *, note: str = "") -> Outcome:
+def _judge_history(history: History, expected: History, *, note: str = "") -> Outcome:
     columns = ("train_loss", "gradient_norm", "dev_loss")
-    numbers = {column: relative_difference(found[column], expected[column]) for column in columns}
+    numbers = {column: relative_difference(history[column], expected[column]) for column in columns}
     return judge(numbers, dict.fromkeys(columns, 1e-3), note=note)
 
 

@@ -32,19 +32,19 @@ def needed(is_there: bool, value: str, defect: str) -> Outcome:
 def judge(numbers: Mapping[str, float], limits: Mapping[str, float], *, note: str = "") -> Outcome:
     """Compare figures with their limits. The outcome shows figures that exceed a limit or are NaN, or the worst."""
     bad = [name for name, limit in limits.items() if not numbers[name] <= limit]
-    shown = bad or [max(limits, key=lambda name: numbers[name] / (limits[name] or 1))]
-    parts = [f"{name} {numbers[name]:.2g} (at most {limits[name]:g})" for name in shown]
+    names = bad or [max(limits, key=lambda name: numbers[name] / (limits[name] or 1))]
+    parts = [f"{name} {numbers[name]:.2g} (at most {limits[name]:g})" for name in names]
     return Outcome("; ".join([*parts, *([note] if note else [])]), "FAILED" if bad else "ok", dict(numbers))
 
 
-def relative_difference(found: Sequence[float], expected: Sequence[float]) -> float:
+def relative_difference(values: Sequence[float], expected: Sequence[float]) -> float:
     """Return the largest relative difference between two lists. Infinite if their lengths differ."""
-    if len(found) != len(expected):
+    if len(values) != len(expected):
         return math.inf
-    differences = [abs(a - b) / max(abs(b), 1e-9) for a, b in zip(found, expected, strict=True)]
+    differences = [abs(a - b) / max(abs(b), 1e-9) for a, b in zip(values, expected, strict=True)]
     return math.inf if any(map(math.isnan, differences)) else max(differences, default=0.0)
 
 
-def distance(found: Tensor, expected: Tensor) -> float:
+def distance(tensor: Tensor, expected: Tensor) -> float:
     """Return the norm of the difference, relative to the expected tensor's norm."""
-    return float((found - expected).norm() / expected.norm())
+    return float((tensor - expected).norm() / expected.norm())

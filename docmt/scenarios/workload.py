@@ -102,8 +102,8 @@ def random_instances(counts: list[int], *, shortest: int, longest: int, n_symbol
 def _heads(counts: np.ndarray) -> np.ndarray:
     """Return the heads of all units. An instance's units form a binary tree."""
     first = np.repeat(np.cumsum(counts) - counts, counts)
-    place = np.arange(counts.sum()) - first
-    return np.where(place > 0, first + (place - 1) // 2, -1)
+    position = np.arange(counts.sum()) - first
+    return np.where(position > 0, first + (position - 1) // 2, -1)
 
 
 def read_history(path: Path) -> History:

@@ -67,10 +67,10 @@ class StopSignals:
         if self.fabric.world_size == 1:
             return [*values, *(torch.stack([*on_device]).tolist() if on_device else ())]
         flags = [float(self._noted == number) for number in SIGNALS]
-        own = torch.tensor([*flags, *values], dtype=torch.float64, device=self.fabric.device)
+        numbers = torch.tensor([*flags, *values], dtype=torch.float64, device=self.fabric.device)
         if on_device:
-            own = torch.cat((own, torch.stack([*on_device])))
-        summed = cast(torch.Tensor, self.fabric.all_reduce(own, reduce_op="sum"))  # also declared for collections
+            numbers = torch.cat((numbers, torch.stack([*on_device])))
+        summed = cast(torch.Tensor, self.fabric.all_reduce(numbers, reduce_op="sum"))  # also declared for collections
         term, user, interrupt, *totals = summed.tolist()
         noted = (number for number, count in zip(SIGNALS, (term, user, interrupt), strict=True) if count)
         self.number = next(noted, None)

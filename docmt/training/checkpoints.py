@@ -175,8 +175,8 @@ class CheckpointFolder:
         past = [number for number in steps if number <= step]
         for number in past[:-N_KEPT]:
             self._remove(f"step-{number:09d}")
-        kept = [number for number in steps if number not in past[:-N_KEPT]]
-        needed = {best for number in kept for best in self._note(f"step-{number:09d}").get("best_steps", [])}
+        remaining = [number for number in steps if number not in past[:-N_KEPT]]
+        needed = {best for number in remaining for best in self._note(f"step-{number:09d}").get("best_steps", [])}
         for number in self._steps("best"):
             if number not in needed and number < step:
                 self._remove(f"best-{number:09d}")

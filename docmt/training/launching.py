@@ -222,15 +222,15 @@ def _wait(processes: list[_Process], reasons: Path, *, node: int = 0, nodes: int
     if not failed:
         return 0
     # The cause is a process that was killed, else one that failed by itself, else one that lost another process.
-    own = [process for process in failed if process.popen.returncode != LOST_PEER]
-    killed = [process for process in own if process.popen.returncode < 0]
-    cause = min(killed or own or failed, key=lambda process: process.rank)
+    causes = [process for process in failed if process.popen.returncode != LOST_PEER]
+    killed = [process for process in causes if process.popen.returncode < 0]
+    cause = min(killed or causes or failed, key=lambda process: process.rank)
     code = cause.popen.returncode
     if nodes > 1:
         # srun kills the other nodes as soon as one ends, so the one that can explain the failure must end first.
         time.sleep(SECONDS_FOR_CAUSE * (code == LOST_PEER) + SECONDS_FOR_FIRST * (node > 0))
     _explain(cause)
-    if not own and (messages := sorted(reasons.iterdir())):
+    if not causes and (messages := sorted(reasons.iterdir())):
         log.error(
             "no process failed by itself; the first lost connection:\n%s", messages[0].read_text(encoding="utf-8")
         )

@@ -54,17 +54,21 @@ def make_loggers(names: Sequence[LoggerName], folder: Path, *, run: str) -> Logg
     loggers = {}
     for name in names:
         module, cls, packages = CLASSES[name]
-        own = folder / name
-        own.mkdir(parents=True, exist_ok=True)
+        target = folder / name
+        target.mkdir(parents=True, exist_ok=True)
         options: dict[LoggerName, dict[str, Any]] = {
-            "csv": {"root_dir": own, "name": "", "flush_logs_every_n_steps": 1},  # each session has its own version
-            "tensorboard": {"root_dir": own, "name": "", "version": ""},
-            "wandb": {"save_dir": own, "project": "docmt", "name": run, "offline": True},
+            "csv": {
+                "root_dir": target,
+                "name": "",
+                "flush_logs_every_n_steps": 1,
+            },  # each session has its own version
+            "tensorboard": {"root_dir": target, "name": "", "version": ""},
+            "wandb": {"save_dir": target, "project": "docmt", "name": run, "offline": True},
             "mlflow": {
                 "experiment_name": "docmt",
                 "run_name": run,
-                "tracking_uri": f"sqlite:///{own.resolve()}/mlflow.db",  # MLflow 3 refuses to write plain files
-                "artifact_location": (own.resolve() / "artifacts").as_uri(),
+                "tracking_uri": f"sqlite:///{target.resolve()}/mlflow.db",  # MLflow 3 refuses to write plain files
+                "artifact_location": (target.resolve() / "artifacts").as_uri(),
             },
         }
         try:

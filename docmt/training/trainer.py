@@ -355,8 +355,8 @@ class Trainer:
     def _save(self, *, is_best: bool = False) -> None:
         """Write a checkpoint in the background, from the first process. The other processes continue."""
         self._flush_measurements()
-        own = self.meter.joules()
-        (joules,) = self.signals.all_reduce(math.nan if own is None else own)
+        process_joules = self.meter.joules()
+        (joules,) = self.signals.all_reduce(math.nan if process_joules is None else process_joules)
         self.state.sessions[-1].joules = None if math.isnan(joules) else joules
         self._saved = self.state.to_dict()
         self.schedule.start_clock()

@@ -211,12 +211,12 @@ class UpdateReader:
 
     def _batches(self, task: int, epoch: int) -> list[np.ndarray]:
         """Return the batches in a pass, a function of (seed, epoch, task). The latest pass per task is cached."""
-        kept = self._passes[task]
-        if kept is None or kept[0] != epoch:
+        cached = self._passes[task]
+        if cached is None or cached[0] != epoch:
             tokens = self.tasks[task].tokens
             order = np.random.default_rng((self.seed, epoch, *self._task_seed(task))).permutation(len(tokens))
-            kept = self._passes[task] = (epoch, instance_batches(order, tokens, self.settings.max_batch_tokens))
-        return kept[1]
+            cached = self._passes[task] = (epoch, instance_batches(order, tokens, self.settings.max_batch_tokens))
+        return cached[1]
 
     def validation_batches(self, task: Task, n_metered: int) -> list[np.ndarray]:
         """Return all instances in file order, in batches.

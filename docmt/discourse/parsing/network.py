@@ -58,8 +58,8 @@ def state_slots(profile: DocumentProfile, state: State) -> list[int]:
     front EDU in the queue, the last EDU in its sentence, and the next EDU.
     """
     slots = [NO_EDU] * 11
-    for place, span in zip((0, 3), state.stack[:-3:-1], strict=False):
-        slots[place : place + 3] = span.first, span.last, span.nucleus
+    for first_slot, span in zip((0, 3), state.stack[:-3:-1], strict=False):
+        slots[first_slot : first_slot + 3] = span.first, span.last, span.nucleus
     if len(state.stack) > 2:
         slots[6:8] = state.stack[-3].last, state.stack[-3].nucleus
     if state.next < state.n_edus:

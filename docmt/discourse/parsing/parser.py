@@ -103,8 +103,8 @@ class NeuralParser(Parser):
             with torch.no_grad():
                 parsed += self._parse_group([pair[0] for pair in group], [pair[1] for pair in group])
         self.counts["documents"] += len(documents) - len(full)
-        found = iter(parsed)
-        return [next(found) if document.edus else replace(document, tree=None, arcs=None) for document in documents]
+        trees = iter(parsed)
+        return [next(trees) if document.edus else replace(document, tree=None, arcs=None) for document in documents]
 
     def _parse_group(self, documents: list[DiscourseDocument], segmenter_states: WordStates) -> list[DiscourseDocument]:
         """Parse documents with EDUs in lockstep, with one call of the networks per step."""
@@ -163,8 +163,8 @@ class Constraint:
     """Allows only actions that keep all sentences (and paragraphs) complete subtrees."""
 
     def __init__(self, units: DocumentUnits, *, sentences: bool, paragraphs: bool) -> None:
-        chosen = [units.sentences if sentences else None, units.paragraphs if paragraphs else None]
-        self.units = [level for level in chosen if level is not None]
+        levels = [units.sentences if sentences else None, units.paragraphs if paragraphs else None]
+        self.units = [level for level in levels if level is not None]
 
     def allows(self, state: State) -> tuple[bool, bool]:
         """Return (can Shift, can Reduce) for a state that is not final. At least one is always true."""
@@ -395,12 +395,12 @@ def train_member(
             chance.shuffle(order)
             total = 0.0
             for start in range(0, len(order), settings.documents_per_batch):
-                chosen = [examples[number] for number in order[start : start + settings.documents_per_batch]]
-                hidden = [chance.random() < settings.paragraph_dropout for _ in chosen]
+                batch = [examples[number] for number in order[start : start + settings.documents_per_batch]]
+                hidden = [chance.random() < settings.paragraph_dropout for _ in batch]
                 # A short warm-up, then linear decay to 0.
                 share = min((update + 1) / n_warmup, (n_updates - update) / max(1, n_updates - n_warmup))
                 optimizer.param_groups[0]["lr"] = settings.learning_rate * share
-                loss = total_loss(network, chosen, hidden, settings.label_smoothing)
+                loss = total_loss(network, batch, hidden, settings.label_smoothing)
                 optimizer.zero_grad()
                 loss.backward()
                 nn.utils.clip_grad_norm_(network.parameters(), 5.0)
@@ -413,15 +413,15 @@ def train_member(
 
 
 def total_loss(
-    network: ParserNetwork, chosen: Sequence[ParserExample], hidden: Sequence[bool], smoothing: float
+    network: ParserNetwork, batch: Sequence[ParserExample], hidden: Sequence[bool], smoothing: float
 ) -> Tensor:
     """Return the mean cross-entropy of actions plus the mean cross-entropy of relations (scalar)."""
-    inputs = EduInputs.join([example.inputs for example in chosen])
+    inputs = EduInputs.join([example.inputs for example in batch])
     edus_ER = network.encoder(inputs)
     loss = torch.zeros(())
     for classifier, parts in (
-        (network.actions, [example.steps for example in chosen]),
-        (network.relations, [example.nodes for example in chosen]),
+        (network.actions, [example.steps for example in batch]),
+        (network.relations, [example.nodes for example in batch]),
     ):
         *arguments, labels_Q = collate(parts, inputs.n_edus, hidden)
         scores_QC = classifier(classifier.cache(edus_ER, inputs.n_edus), *arguments)

@@ -49,11 +49,11 @@ class WordVocabulary:
         for sentence in sentences:
             words.update(word.lower() for word in sentence)
             characters.update(character for word in sentence for character in word)
-        kept = []
+        symbols = []
         for counts, minimum in ((words, min_word_count), (characters, 1)):
             ordered = sorted(counts, key=lambda item: (-counts[item], item))
-            kept.append(tuple(item for item in ordered if counts[item] >= minimum))
-        return cls(*kept)
+            symbols.append(tuple(item for item in ordered if counts[item] >= minimum))
+        return cls(*symbols)
 
     @classmethod
     def from_dict(cls, value: dict[str, Any]) -> "WordVocabulary":

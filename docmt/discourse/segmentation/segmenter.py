@@ -160,12 +160,14 @@ class Segmenter:
             parts = map(types.select, torch.arange(len(names)).split(MAX_BATCH_TYPES))
             encoded_UD = torch.cat(list(map(self.network.encoder, parts)))
         windows.sort(key=SentenceWindow.n_words)  # similar lengths need little padding
-        for chosen in fill_batches(windows, MAX_BATCH_WORDS, cost=SentenceWindow.n_words, padded=True):
-            batch = SentenceBatch.pad([numbers[window.sentence][window.start : window.end] for window in chosen])
+        for batch_windows in fill_batches(windows, MAX_BATCH_WORDS, cost=SentenceWindow.n_words, padded=True):
+            batch = SentenceBatch.pad([numbers[window.sentence][window.start : window.end] for window in batch_windows])
             with torch.no_grad():
                 states = self.network.states(encoded_UD[batch.index_BT], batch)
                 labels_BT = self.network.crf.viterbi(self.network.emissions(states), batch.lengths_B)
-            for window, labels_T, *states_TD in zip(chosen, labels_BT, states.upper_BTD, states.lower_BTD, strict=True):
+            for window, labels_T, *states_TD in zip(
+                batch_windows, labels_BT, states.upper_BTD, states.lower_BTD, strict=True
+            ):
                 output, words = outputs[window.sentence], slice(window.core_start, window.core_end)
                 starts = (labels_T[window.core] == START).nonzero()[:, 0] + window.core_start
                 output.starts.extend(starts.tolist())
@@ -269,14 +271,14 @@ class ExampleSet:
     def __len__(self) -> int:
         return len(self._words)
 
-    def batch(self, chosen: Sequence[int]) -> tuple[WordTypes, SentenceBatch, Targets]:
+    def batch(self, sentences: Sequence[int]) -> tuple[WordTypes, SentenceBatch, Targets]:
         """Return a batch of examples in this order, with their word types and targets."""
-        lengths = [len(self._words[i]) for i in chosen]
+        lengths = [len(self._words[i]) for i in sentences]
         longest = max(lengths)
-        batch = SentenceBatch.pad([self._words[i] for i in chosen])
+        batch = SentenceBatch.pad([self._words[i] for i in sentences])
         labels_BT = torch.full_like(batch.index_BT, INSIDE)
         pos_BT, relations_BT, openings_BT, heads_BT = (torch.full_like(labels_BT, IGNORED) for _ in range(4))
-        for row, i in enumerate(chosen):
+        for row, i in enumerate(sentences):
             labels_BT[row, list(self._starts[i])] = START
             if (syntax := self._syntax[i]) is not None:
                 for targets_BT, numbers in zip((pos_BT, relations_BT, openings_BT, heads_BT), syntax, strict=True):
@@ -293,8 +295,8 @@ class ExampleSet:
         noise = generator.uniform(-0.5, 0.5, len(self))
         order = sorted(range(len(self)), key=lambda i: (len(self._words[i]) * (1 + 0.3 * noise[i]), i))
         batches = list(fill_batches(order, max_words, cost=lambda i: len(self._words[i]), padded=True))
-        for place in generator.permutation(len(batches)):
-            yield batches[place]
+        for number in generator.permutation(len(batches)):
+            yield batches[number]
 
 
 def train_segmenter(
@@ -335,8 +337,8 @@ def train_segmenter(
         for epoch, batches in enumerate(epochs, start=1):
             network.train()
             sums: Counter[str] = Counter()
-            for chosen in progress(batches, label=f"epoch {epoch}", unit="batches", total=len(batches)):
-                parts = losses(network, *examples.batch(chosen))
+            for sentences in progress(batches, label=f"epoch {epoch}", unit="batches", total=len(batches)):
+                parts = losses(network, *examples.batch(sentences))
                 optimizer.zero_grad()
                 total_loss(parts, recipe.auxiliary).backward()
                 nn.utils.clip_grad_norm_(network.parameters(), recipe.max_gradient_norm)
@@ -349,27 +351,27 @@ def train_segmenter(
             scores = score_starts(starts, [example.starts for example in dev], n_sentences=len(dev))
             history.append({"epoch": epoch, "losses": means, **scores})
             inside = scores["inside"]
-            shown = " ".join(f"{name} {value:.4f}" for name, value in means.items())
+            loss_text = " ".join(f"{name} {value:.4f}" for name, value in means.items())
             summary = f"F1 {scores['all']['f1']:.2f}, inside {inside['f1']:.2f} "
             summary += f"(precision {inside['precision']:.2f}, recall {inside['recall']:.2f})"
-            log.info("epoch %d of %d: %s; dev %s", epoch, recipe.epochs, shown, summary)
+            log.info("epoch %d of %d: %s; dev %s", epoch, recipe.epochs, loss_text, summary)
             if inside["f1"] > best_f1:
                 best_f1 = inside["f1"]
                 best = {name: weight.clone() for name, weight in average.module.state_dict().items()}
             if best_f1 == PERFECT:
                 break
     average.module.load_state_dict(best)
-    chosen = max(history, key=lambda row: row["inside"]["f1"])
-    kept = {name: chosen[name] for name in ("epoch", "all", "inside")} | {"history": history}
-    return replace(segmenter, scores=kept)
+    best_epoch = max(history, key=lambda row: row["inside"]["f1"])
+    final_scores = {name: best_epoch[name] for name in ("epoch", "all", "inside")} | {"history": history}
+    return replace(segmenter, scores=final_scores)
 
 
 def learn_vocabulary(train: Sequence[SentenceExample], settings: SegmenterTrainingSettings) -> WordVocabulary:
     """Collect words and characters in the training sentences, and syntactic labels in alphabetical order."""
-    known = WordVocabulary.learn((example.words for example in train), min_word_count=settings.min_word_count)
+    vocabulary = WordVocabulary.learn((example.words for example in train), min_word_count=settings.min_word_count)
     trees = [example.syntax for example in train if example.syntax is not None]
     labels = {name: sorted({label for tree in trees for label in getattr(tree, name)}) for name in LABELS}
-    return replace(known, **{name: tuple(found) for name, found in labels.items()})
+    return replace(vocabulary, **{name: tuple(names) for name, names in labels.items()})
 
 
 def losses(network: SegmenterNetwork, types: WordTypes, batch: SentenceBatch, targets: Targets) -> dict[str, Tensor]:
@@ -377,7 +379,7 @@ def losses(network: SegmenterNetwork, types: WordTypes, batch: SentenceBatch, ta
     states = network.states(network.encoder(types)[batch.index_BT], batch)
     mask_BT = batch.mask_BT
     likelihood_B = network.crf.log_likelihood(network.emissions(states), targets.labels_BT, mask_BT)
-    found = {"edus": -likelihood_B.sum() / batch.lengths_B.sum()}
+    loss_by_task = {"edus": -likelihood_B.sum() / batch.lengths_B.sum()}
     heads = network.auxiliary
     if heads is not None and bool((targets.heads_BT != IGNORED).any()):
         # Parts of speech from the lower BiLSTM (Søgaard and Goldberg 2016).
@@ -387,8 +389,8 @@ def losses(network: SegmenterNetwork, types: WordTypes, batch: SentenceBatch, ta
             ("head", heads.head(states.upper_BTD, mask_BT), targets.heads_BT),
             ("opening", heads.opening(states.upper_BTD), targets.openings_BT),
         ):
-            found[name] = cross_entropy(scores_BTL.flatten(0, 1), targets_BT.flatten(), ignore_index=IGNORED)
-    return found
+            loss_by_task[name] = cross_entropy(scores_BTL.flatten(0, 1), targets_BT.flatten(), ignore_index=IGNORED)
+    return loss_by_task
 
 
 def total_loss(parts: dict[str, Tensor], weights: AuxiliaryWeights) -> Tensor:

@@ -82,8 +82,8 @@ def parse_brackets(text: str, *, where: str) -> RstFile:
     tree = top.nodes[0]
     if tree.first != 0 or sorted(texts) != list(range(tree.last + 1)):
         missing = sorted(set(range(max(texts) + 1)) - set(texts))
-        found = f"{len(texts)} up to {max(texts) + 1}" + (f" without {missing[0] + 1}" if missing else "")
-        raise UserError(f"{where}: the leaves must be EDUs 1 to n without duplicates, not {found}")
+        leaves = f"{len(texts)} up to {max(texts) + 1}" + (f" without {missing[0] + 1}" if missing else "")
+        raise UserError(f"{where}: the leaves must be EDUs 1 to n without duplicates, not {leaves}")
     return RstFile(tree, tuple(texts[edu] for edu in range(tree.last + 1)), n_wrong_spans=n_wrong_spans)
 
 

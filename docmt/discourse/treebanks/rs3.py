@@ -114,8 +114,8 @@ def _link(elements: dict[str, _Element], types: dict[str, set[str]], *, where: s
         if parent is None:
             raise UserError(f"{where}: element {element.name} has the unknown parent {element.parent}")
         if element.relation != SPAN and element.relation not in types:
-            known = nearest(element.relation, list(types)) if types else "its header defines none: add <rel> for each"
-            raise UserError(f"{where}: element {element.name}: unknown relation {element.relation!r}; {known}")
+            hint = nearest(element.relation, list(types)) if types else "its header defines none: add <rel> for each"
+            raise UserError(f"{where}: element {element.name}: unknown relation {element.relation!r}; {hint}")
         is_multinuclear = parent.is_multinuclear_group and MULTINUCLEAR in types[element.relation]
         is_nucleus = element.relation == SPAN or is_multinuclear
         if is_nucleus and parent.edu is not None:

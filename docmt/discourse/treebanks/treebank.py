@@ -132,12 +132,12 @@ def read_files(
     if required and not files:
         names = " or ".join(suffixes)
         raise UserError(f"{folder}: no {names} files: put {archive}.tar.gz or the unpacked files there")
-    found: dict[str, TreebankFile] = {}
+    files_by_name: dict[str, TreebankFile] = {}
     for file in files:
-        if required and file.name in found:
-            raise UserError(f"{file.where}: {found[file.name].where} is the same document: remove one of them")
-        found[file.name] = file
-    return dict(sorted(found.items()))
+        if required and file.name in files_by_name:
+            raise UserError(f"{file.where}: {files_by_name[file.name].where} is the same document: remove one of them")
+        files_by_name[file.name] = file
+    return dict(sorted(files_by_name.items()))
 
 
 def _read_archive(path: Path, suffixes: tuple[str, ...]) -> list[TreebankFile]:
@@ -146,12 +146,12 @@ def _read_archive(path: Path, suffixes: tuple[str, ...]) -> list[TreebankFile]:
     try:
         with tarfile.open(path) as members:
             for member in members:
-                place = PurePosixPath(member.name)
-                is_wanted = member.isfile() and place.name.endswith(suffixes)
+                member_path = PurePosixPath(member.name)
+                is_wanted = member.isfile() and member_path.name.endswith(suffixes)
                 if is_wanted and (content := members.extractfile(member)) is not None:
                     where = f"{path}:{member.name}"
                     text = decode(content.read().removeprefix(BYTE_ORDER_MARK), where=where)
-                    files.append(TreebankFile(where, place.stem, place.parent.name, text))
+                    files.append(TreebankFile(where, member_path.stem, member_path.parent.name, text))
     except (tarfile.TarError, EOFError, OSError) as error:
         raise UserError(f"{path}: cannot be read ({error}): fetch it again") from None
     return sorted(files, key=attrgetter("where"))
@@ -183,7 +183,11 @@ def assemble(name: str, parts: Sequence[str], ends: Sequence[int], rst: RstFile,
 
 def align_edus(texts: Sequence[str], sentences: Sequence[Sequence[str]], *, where: str) -> tuple[Edu, ...]:
     """Return EDUs over words, aligned by characters without spaces."""
-    words = [(sentence, place, word) for sentence, found in enumerate(sentences) for place, word in enumerate(found)]
+    words = [
+        (sentence, index, word)
+        for sentence, sentence_words in enumerate(sentences)
+        for index, word in enumerate(sentence_words)
+    ]
     position = 0
     edus = []
     for number, text in enumerate(texts, start=1):

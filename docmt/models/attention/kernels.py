@@ -166,8 +166,8 @@ def inputs_for(grouping: Grouping, kernel: Kernel, device: torch.device) -> Any:
     """Return the `VarlenInputs` or `PaddedInputs` for a grouping on a device, kept in the grouping."""
     inputs = grouping.kernel_inputs.get(kernel)
     if inputs is None or not inputs.is_on(device):
-        made = VarlenInputs.of(grouping) if kernel == "varlen" else PaddedInputs.of(grouping)
-        inputs = grouping.kernel_inputs[kernel] = map_leaves(made, lambda tensor: tensor.to(device))
+        inputs_on_cpu = VarlenInputs.of(grouping) if kernel == "varlen" else PaddedInputs.of(grouping)
+        inputs = grouping.kernel_inputs[kernel] = map_leaves(inputs_on_cpu, lambda tensor: tensor.to(device))
     return inputs
 
 
@@ -335,25 +335,25 @@ class BlockAttention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, bias_gqk: Tensor | None, n_ahead: int) -> Tensor:
         output = torch.empty_like(query)
-        kept: list[Tensor] = []
+        saved_weights: list[Tensor] = []
         is_kept = query.shape[:3].numel() * key.shape[2] <= MAX_KEPT_WEIGHTS
         for rows, n_seen in _blocks(query, key, n_ahead):
             weights = _weights(query, key, bias_gqk, n_ahead, rows, n_seen)
             output[:, :, rows] = torch.matmul(weights, value[:, :, :n_seen])
             if is_kept:
-                kept.append(weights)
-        ctx.save_for_backward(query, key, value, bias_gqk, output, *kept)
+                saved_weights.append(weights)
+        ctx.save_for_backward(query, key, value, bias_gqk, output, *saved_weights)
         ctx.n_ahead = n_ahead
         return output
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
-        query, key, value, bias_gqk, output, *kept = ctx.saved_tensors
+        query, key, value, bias_gqk, output, *saved_weights = ctx.saved_tensors
         (gradient,), n_ahead, scale = grad_outputs, ctx.n_ahead, query.shape[-1] ** -0.5
         query_gradient = torch.empty_like(query)
         key_gradient, value_gradient = torch.zeros_like(key), torch.zeros_like(value)
         for number, (rows, n_seen) in enumerate(_blocks(query, key, n_ahead)):
-            weights = kept[number] if kept else _weights(query, key, bias_gqk, n_ahead, rows, n_seen)
+            weights = saved_weights[number] if saved_weights else _weights(query, key, bias_gqk, n_ahead, rows, n_seen)
             block = gradient[:, :, rows]
             value_gradient[:, :, :n_seen] += torch.matmul(weights.transpose(-1, -2), block)
             # The gradient of a softmax: weights ⊙ (gradient − mean of gradient · output).

@@ -236,10 +236,10 @@ def see_related(units: AttentionUnits) -> Grouping:
     starts_group_U = np.repeat(~units.open_B, units_B)
     # The first unit of an instance (each has one) starts a group also where the instance is open.
     starts_group_U[np.cumsum(units_B) - units_B] = True
-    children, own = np.flatnonzero(parents_U >= 0), np.arange(len(parents_U))
+    children, indices = np.flatnonzero(parents_U >= 0), np.arange(len(parents_U))
     parents = parents_U[children]
     # Each unit sees itself, a child its parent, and a parent its children.
-    queries, keys = np.concatenate((own, children, parents)), np.concatenate((own, parents, children))
+    queries, keys = np.concatenate((indices, children, parents)), np.concatenate((indices, parents, children))
     if units.is_causal:
         is_past = keys <= queries
         queries, keys = queries[is_past], keys[is_past]
@@ -277,9 +277,9 @@ def see_distances(units: AttentionUnits) -> Grouping:
 def see_each_before(units: AttentionUnits) -> Grouping:
     """J copies of the queries. Copy j sees the sentence j sentences earlier, or its own if there is none."""
     lengths = units.query_lengths_U
-    starts, own, numbers = lengths.cumsum() - lengths, np.arange(len(lengths)), units.numbers()
+    starts, indices, numbers = lengths.cumsum() - lengths, np.arange(len(lengths)), units.numbers()
     # Attention needs a key: where there is no such sentence, the own one is seen, and HAN masks it.
-    seen = np.concatenate([np.where(numbers >= j, own - j, own) for j in range(1, units.n_before + 1)])
+    seen = np.concatenate([np.where(numbers >= j, indices - j, indices) for j in range(1, units.n_before + 1)])
     return Grouping.of_ranges(np.tile(lengths, units.n_before), starts[seen], lengths[seen])
 
 
@@ -295,17 +295,17 @@ def see_drafts(units: AttentionUnits) -> Grouping:
     The drafts of all sentences follow the target tokens. `units.key_lengths_U` are draft lengths.
     """
     numbers = units.numbers()
-    own, first = np.arange(len(numbers)), first_before(numbers, units.n_before)
+    indices, first = np.arange(len(numbers)), first_before(numbers, units.n_before)
     lengths = np.concatenate((units.query_lengths_U, units.key_lengths_U))
     grouping = Grouping.of_units(
-        np.concatenate((np.repeat(own, own - first), own)),
-        np.concatenate((expand_ranges(first, own - first), own + len(own))),
+        np.concatenate((np.repeat(indices, indices - first), indices)),
+        np.concatenate((expand_ranges(first, indices - first), indices + len(indices))),
         query_lengths_G=units.query_lengths_U,
         key_lengths_U=lengths,
     )
     # Keys are in the target sentences, then in their drafts. Both belong to sentences 0 … U − 1.
-    of_keys = np.repeat(np.tile(own, 2), lengths)[grouping.key_rows]
-    return replace(grouping, distances=np.repeat(own, grouping.key_lengths_G) - of_keys)
+    of_keys = np.repeat(np.tile(indices, 2), lengths)[grouping.key_rows]
+    return replace(grouping, distances=np.repeat(indices, grouping.key_lengths_G) - of_keys)
 
 
 def _sentences_back(units: AttentionUnits, grouping: Grouping) -> np.ndarray:

@@ -231,7 +231,7 @@ def _capability(device: torch.device) -> tuple[int, int]:
 
 
 def _launch(
-    kernel: Any, inputs: Sequence[Tensor], made: Sequence[Tensor], offsets: Sequence[Tensor], is_causal: bool
+    kernel: Any, inputs: Sequence[Tensor], outputs: Sequence[Tensor], offsets: Sequence[Tensor], is_causal: bool
 ) -> None:
     """Run a kernel for every group and head. Input strides are arguments, other tensors are contiguous."""
     inputs = [rows if rows.stride(2) == 1 else rows.contiguous() for rows in inputs]
@@ -242,7 +242,7 @@ def _launch(
     rows, warps = tile(max(n_rows, len(inputs[-1])), n_groups, width, _capability(inputs[-1].device))
     with torch.cuda.device_of(inputs[-3]):
         kernel[(n_groups * heads,)](
-            *inputs, *made, *offsets, *strides, n_rows, width**-0.5,
+            *inputs, *outputs, *offsets, *strides, n_rows, width**-0.5,
             heads=heads, width=width, is_causal=is_causal, B=rows, P=padded,
             # Several stages would hold several tiles of a loop in shared memory, and most loops have one turn.
             num_warps=warps, num_stages=1,

@@ -181,10 +181,10 @@ def _compare(
     rows = torch.randn(4, sizes[1], *shape, generator=torch.Generator().manual_seed(1)).to(device, dtype)
     gradient, query, key, value = rows[0, : sizes[0]], rows[1, : sizes[0]], rows[2], rows[3]
     results = kernels.forward(query, key, value, offsets, is_causal)
-    found = kernels.backward(gradient, query, key, value, results, offsets, is_causal)
+    gradients = kernels.backward(gradient, query, key, value, results, offsets, is_causal)
     flash = _flash_forward(query, key, value, *offsets, *longest, is_causal)
     expected = _flash_backward(gradient, query, key, value, *flash, *offsets, *longest, is_causal)
-    for ours, theirs in zip((results[0], *found), (flash[0], *expected), strict=True):
+    for ours, theirs in zip((results[0], *gradients), (flash[0], *expected), strict=True):
         difference = float((ours.float() - theirs.float()).norm() / theirs.float().norm())
         if not difference < TOLERANCE:
             raise ValueError(f"relative difference {difference:.3f} from flash attention")
@@ -235,8 +235,8 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> N
 
 
 def _backward(ctx: Any, gradient: Tensor, _: None) -> tuple[Tensor | None, ...]:
-    found = _differentiate(gradient, *ctx.saved_tensors, ctx.max_queries, ctx.max_keys, ctx.is_causal)
-    return *found, None, None, None, None, None
+    gradients = _differentiate(gradient, *ctx.saved_tensors, ctx.max_queries, ctx.max_keys, ctx.is_causal)
+    return *gradients, None, None, None, None, None
 
 
 _attend.register_fake(lambda q, *_: (q.new_empty(q.shape), q.new_empty(q.shape[1::-1], dtype=torch.float32)))

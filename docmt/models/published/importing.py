@@ -46,14 +46,14 @@ def import_model(
     if codes and not published.language_symbols:
         marks = settings.marks.model_copy(update={"src_before": [codes[1]]}) if settings.marks else None
         settings = settings.model_copy(update={"marks": marks})
-    kept = None
+    subwords = None
     if text is not None:  # whichever language a sentence is in
         pieces = (pipeline.prepare(sentence, lang=lang) for sentence in text for lang in languages)
-        kept = {*itertools.chain.from_iterable(pieces), *(codes or ())}
+        subwords = {*itertools.chain.from_iterable(pieces), *(codes or ())}
     tags = language_symbols(published, languages, codes)
     others = {lang: code for lang, code in published.symbols_by_language().items() if code not in tags.values()}
     tags |= {lang: code for lang, code in others.items() if lang not in tags}
-    vocabulary = published.vocabulary(tags, kept=kept)
+    vocabulary = published.vocabulary(tags, kept=subwords)
     rows = published_rows(published, vocabulary, tags)
     weights = convert_weights(read_weights(folder), settings, rows)
     model = build_model(settings, len(vocabulary), weights, where=str(folder), mend="get its files again")
