@@ -127,10 +127,10 @@ def join_lines(command: Callable[..., Any]) -> None:
 
 def example_of(command: Callable[..., Any]) -> str | None:
     """Return the example in a command docstring, wrapped so that you can paste it into a shell."""
-    found = re.search(r"^Example:\n((?: +\S.*\n?)+)", inspect.getdoc(command) or "", re.MULTILINE)
-    if found is None:
+    match = re.search(r"^Example:\n((?: +\S.*\n?)+)", inspect.getdoc(command) or "", re.MULTILINE)
+    if match is None:
         return None
-    line = " ".join(found[1].split())
+    line = " ".join(match[1].split())
     words = textwrap.wrap(line, EXAMPLE_WIDTH, break_long_words=False, break_on_hyphens=False)
     return "Example:\n  " + " \\\n    ".join(words)
 

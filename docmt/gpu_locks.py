@@ -22,8 +22,8 @@ _held: dict[Path, int] = {}
 
 def visible_gpus() -> list[str]:
     """Return the GPUs that CUDA may use, named as in `CUDA_VISIBLE_DEVICES`. Empty without NVIDIA's driver."""
-    if (chosen := os.environ.get(VISIBLE)) is not None:
-        names = [name.strip() for name in chosen.split(",")]
+    if (value := os.environ.get(VISIBLE)) is not None:
+        names = [name.strip() for name in value.split(",")]
         return names if names[0] not in ("", "-1") else []
     return _identifiers()
 

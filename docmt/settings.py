@@ -133,23 +133,23 @@ UserPath = Annotated[str, AfterValidator(_without_braces)]
 """Path of a user-supplied file for a workflow rule."""
 
 
-def nearest(name: str, known: list[str]) -> str:
+def nearest(name: str, words: list[str]) -> str:
     """Return a hint with the known word closest to `name`, or with all known words if none is close."""
-    close = _closest(name, known)
-    return f"did you mean {close!r}?" if close else f"known: {', '.join(sorted(known))}"
+    close = _closest(name, words)
+    return f"did you mean {close!r}?" if close else f"known: {', '.join(sorted(words))}"
 
 
-def _closest(name: str, known: list[str], *, cutoff: float = 0.6) -> str | None:
+def _closest(name: str, words: list[str], *, cutoff: float = 0.6) -> str | None:
     """Return the known word closest to `name`, or the shortest that contains it."""
-    close = difflib.get_close_matches(name, known, n=1, cutoff=cutoff)
-    return next(iter([*close, *sorted((word for word in known if len(name) > 2 and name in word), key=len)]), None)
+    close = difflib.get_close_matches(name, words, n=1, cutoff=cutoff)
+    return next(iter([*close, *sorted((word for word in words if len(name) > 2 and name in word), key=len)]), None)
 
 
-def one_of(known: Callable[[], Iterable[str]], must: str) -> AfterValidator:
+def one_of(list_names: Callable[[], Iterable[str]], must: str) -> AfterValidator:
     """Return a validator for known names. The error consists of `must` and the closest name."""
 
     def check(name: str) -> str:
-        names = list(known())
+        names = list(list_names())
         if name not in names:
             raise ValueError(f"{must} ({nearest(name, names)})")
         return name
@@ -176,9 +176,9 @@ def _describe(cls: type[BaseModel], error: ValidationError, where: str) -> str:
         return f"{path}: unknown key; {_nearest_key(owner, keys[-1])}"
     if kind == "union_tag_invalid":
         name, key, tags = (context[name].replace("'", "") for name in ("tag", "discriminator", "expected_tags"))
-        known = tags.split(", ")
-        guess = f"did you mean {close!r}? " if (close := _closest(name, known)) else ""
-        return f"{path}.{key}: no {key} {name!r}; {guess}known: {', '.join(sorted(known))}"
+        names = tags.split(", ")
+        guess = f"did you mean {close!r}? " if (close := _closest(name, names)) else ""
+        return f"{path}.{key}: no {key} {name!r}; {guess}known: {', '.join(sorted(names))}"
     if kind == "missing":
         return f"{path}: this key is missing"
     if kind == "too_short":
@@ -192,12 +192,12 @@ def _describe(cls: type[BaseModel], error: ValidationError, where: str) -> str:
         return f"{path}: expected a number, but {value!r} is text{hint}"
     message = PLAIN_WORDS.get(kind, "").format(**context) or problem["msg"].removeprefix("Value error, ")
     message = re.sub(r"^\w+ should ", "must ", message)
-    shown = repr(value) if len(repr(value)) <= MAX_VALUE_LENGTH else f"{repr(value)[:MAX_VALUE_LENGTH]} …"
+    text = repr(value) if len(repr(value)) <= MAX_VALUE_LENGTH else f"{repr(value)[:MAX_VALUE_LENGTH]} …"
     if not problem["loc"] or value in keys[-1:]:  # the key itself is wrong
         return f"{path}: {message}"
     if message.startswith("must "):
-        return f"{path}: {message}, not {shown}"
-    return f"{path}: {message}" if isinstance(value, dict) else f"{path}: {shown}: {message}"
+        return f"{path}: {message}, not {text}"
+    return f"{path}: {message}" if isinstance(value, dict) else f"{path}: {text}: {message}"
 
 
 def _nearest_key(owner: type[BaseModel], key: str) -> str:
@@ -209,8 +209,8 @@ def _nearest_key(owner: type[BaseModel], key: str) -> str:
     if key not in places and _closest(key, list(owner.model_fields)):
         return nearest(key, list(owner.model_fields))
     close = _closest(key, list(places), cutoff=0.75)
-    shown = sorted(places.get(close or "", []), key=lambda place: place.count("."))[:2]
-    return f"did you mean {' or '.join(shown)}?" if shown else nearest(key, list(owner.model_fields))
+    paths = sorted(places.get(close or "", []), key=lambda path: path.count("."))[:2]
+    return f"did you mean {' or '.join(paths)}?" if paths else nearest(key, list(owner.model_fields))
 
 
 def _locate(cls: type[BaseModel], location: tuple[Any, ...]) -> tuple[list[str], type[BaseModel]]:
@@ -221,8 +221,8 @@ def _locate(cls: type[BaseModel], location: tuple[Any, ...]) -> tuple[list[str],
     keys: list[str] = []
     options = [cls]
     for part in map(str, location):
-        if len(options) > 1 and (chosen := [option for option in options if part in fixed_values(option).values()]):
-            options = chosen
+        if len(options) > 1 and (fitting := [option for option in options if part in fixed_values(option).values()]):
+            options = fitting
             continue
         # Pydantic's mark for a wrong mapping key, which is the part before it.
         if part == "[key]":
@@ -251,7 +251,7 @@ def sections(top: type[BaseModel]) -> Iterator[tuple[str, type[BaseModel]]]:
         yield path, cls
         annotations = {name: field.annotation for name, field in cls.model_fields.items()}
         for name, annotation in (annotations | getattr(cls, "overridden", {})).items():
-            queue += [(f"{path}.{name}{below}".lstrip("."), found) for below, found in _settings_in(annotation)]
+            queue += [(f"{path}.{name}{below}".lstrip("."), section) for below, section in _settings_in(annotation)]
 
 
 def _is_named_mapping(annotation: Any) -> bool:

@@ -70,9 +70,9 @@ def training_resources(workflow: "SnakemakeWorkflow") -> dict[str, Any]:
     """
     from snakemake.exceptions import WorkflowError
 
-    chosen = workflow.resource_settings.overwrite_resources.get("train", {})
-    given = {name: str(getattr(value, "raw", value)) for name, value in chosen.items()}
-    nodes, gpus = given.get("nodes", "1"), given.get("gpu", given.get("nodes", "1"))
+    overrides = workflow.resource_settings.overwrite_resources.get("train", {})
+    values = {name: str(getattr(value, "raw", value)) for name, value in overrides.items()}
+    nodes, gpus = values.get("nodes", "1"), values.get("gpu", values.get("nodes", "1"))
     if not (nodes.isdecimal() and gpus.isdecimal() and int(nodes) > 0):
         raise WorkflowError(f"train: nodes {nodes}, gpu {gpus}: must be whole numbers, at least 1 node")
     n_nodes, n_gpus = int(nodes), int(gpus)
@@ -81,14 +81,14 @@ def training_resources(workflow: "SnakemakeWorkflow") -> dict[str, Any]:
             f"train: {n_gpus} GPU(s) cannot be divided among {n_nodes} nodes: `gpu` is the total over all nodes"
         )
     devices = n_gpus // n_nodes
-    if (gres := given.get("gres", "").split(":"))[0] == "gpu":  # per node, such as gpu:a100:2
+    if (gres := values.get("gres", "").split(":"))[0] == "gpu":  # per node, such as gpu:a100:2
         devices, n_gpus = int(gres[-1]) if gres[-1].isdecimal() else 1, 0  # the plugin rejects `gpu` next to `gres`
     shared: dict[str, Any] = {"nodes": n_nodes, "devices": devices, "gpu": n_gpus}
-    shared["micro_batch_tokens"] = given.get("micro_batch_tokens", 0)
+    shared["micro_batch_tokens"] = values.get("micro_batch_tokens", 0)
     shared["mem_mb"] = lambda wildcards, attempt: 8000 * (1 + max(1, devices)) * attempt
     if n_nodes == 1:
         return shared | {"slurm_extra": NOTICE}
-    model = f"{given['gpu_model']}:" if "gpu_model" in given else ""
+    model = f"{values['gpu_model']}:" if "gpu_model" in values else ""
     evenly = f" --gpus-per-node={model}{devices}" if n_gpus else ""
     extra = f"{NOTICE} --ntasks-per-node=1{evenly}"
     return shared | {"slurm_extra": extra, "mpi": "srun", "tasks": n_nodes, "tasks_per_gpu": 0}
@@ -109,7 +109,9 @@ def slurm_logs(folder: Path, rule: str, name: str) -> list[Path]:
             compared, without `seed` before a number.
     """
     folders = (folder / SLURM_LOGS / f"rule_{rule}").glob("*/")
-    files = [path for found in folders if _bare(found.name) == _bare(name) for path in found.glob("*.log")]
+    files = [
+        path for job_folder in folders if _bare(job_folder.name) == _bare(name) for path in job_folder.glob("*.log")
+    ]
     return sorted(files, key=lambda path: (modified(path), path.name))
 
 
@@ -182,11 +184,14 @@ def last_configuration(folder: Path) -> list[Path]:
     """
     for log in sorted((folder / ".snakemake/log").glob("*.snakemake.log"), reverse=True):
         text = _read(log)
-        place = re.search(r"^  Working directory: (.+)$", text, re.MULTILINE)
+        working_folder = re.search(r"^  Working directory: (.+)$", text, re.MULTILINE)
         files = re.search(r"^  Config file\(s\): (.+)$", text, re.MULTILINE)
-        if place and files:
+        if working_folder and files:
             paths = [Path(name) for _, name in re.findall(r"PosixPath\((['\"])(.+?)\1\)", files[1])]
-            return [folder / path.relative_to(place[1]) if path.is_relative_to(place[1]) else path for path in paths]
+            return [
+                folder / path.relative_to(working_folder[1]) if path.is_relative_to(working_folder[1]) else path
+                for path in paths
+            ]
     return []
 
 

@@ -55,7 +55,7 @@ def choose_cases(
     places = sorted(range(len(source)), key=lambda i: (-differences[i], i))[: layout.count]
     owners = [(name, number) for name, length in index for number in range(length)]
     rows: list[tuple[str, str, float | None, str]] = []
-    for i in (place for place in places if differences[place] > 0):
+    for i in (position for position in places if differences[position] > 0):
         name, number = owners[i]
         case = f"{name}, sentence {number + 1}"
         before = range(i - min(number, layout.context), i)

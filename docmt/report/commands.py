@@ -73,11 +73,11 @@ def table(
     look_up(settings.tables, name, where="report.tables", what="table")
     gathered = gather_scores(scores, fingerprints=fingerprints)
     tested = read_differences(differences, fingerprints=fingerprints)
-    made = paper_table(gathered, name, settings, study.paper_columns, tested)
-    if made is None:
+    scores_table = paper_table(gathered, name, settings, study.paper_columns, tested)
+    if scores_table is None:
         raise UserError(f"report.tables.{name}: the score files contain none of its systems, tests and metrics")
-    write_table(out, made)
-    print(to_text(made))
+    write_table(out, scores_table)
+    print(to_text(scores_table))
 
 
 @commands.command

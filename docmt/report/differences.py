@@ -58,8 +58,10 @@ def read_differences(paths: Sequence[Path], *, fingerprints: Sequence[str] = ())
     for path in paths:
         for test in _read(path, fingerprints):
             if differences.setdefault(test.key, test) is not test:
-                shown = f"the {test.metric} of {test.system} on {test.dataset}/{test.test} against {test.baseline}"
-                raise UserError(f"{path}: {shown} is a duplicate: pass each difference once")
+                description = (
+                    f"the {test.metric} of {test.system} on {test.dataset}/{test.test} against {test.baseline}"
+                )
+                raise UserError(f"{path}: {description} is a duplicate: pass each difference once")
     return differences
 
 

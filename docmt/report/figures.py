@@ -158,7 +158,7 @@ def _plot_curves(key: str, layout: CurveFigure, styles: Styles, histories: Seque
     is_crowded = n_systems > MAX_BANDS and any(len(series) > 1 for lines in every for series, _ in lines)
     draw = partial(draw_picture, x_label="updates", y_label=layout.y_label, is_long=key.startswith("entropies"))
     together = [
-        (title, partial(_draw_curves, shown=list(of_panel.values()), has_band=not is_crowded))
+        (title, partial(_draw_curves, lines_in_color=list(of_panel.values()), has_band=not is_crowded))
         for title, of_panel in panels.items()
     ]
     pictures = [draw(together, key=key, title=layout.title, caption=caption)]
@@ -168,7 +168,7 @@ def _plot_curves(key: str, layout: CurveFigure, styles: Styles, histories: Seque
             for system, lines in of_panel.items():
                 others = [other for name, other in of_panel.items() if name != system]
                 heading = f"{styles.label(system)}\n{title}"
-                apart.append((heading, partial(_draw_curves, shown=[lines], others=others)))
+                apart.append((heading, partial(_draw_curves, lines_in_color=[lines], others=others)))
             apart += [None] * (-len(apart) % 4)
         title = f"{layout.title}, by system"
         caption = f"A panel for each system, the others in gray. {caption}"
@@ -185,21 +185,23 @@ def _curve_panels(layout: CurveFigure, styles: Styles, histories: Sequence[Histo
         quantities = layout.panels[heading]
         for system in dict.fromkeys(history.system for history in histories if history.dataset == dataset):
             runs = [history for history in histories if (history.dataset, history.system) == (dataset, system)]
-            for place, quantity in enumerate(quantities):
+            for index, quantity in enumerate(quantities):
                 series = [values for run in runs if (values := measured_values(run, quantity)) is not None]
                 style = styles.marked_line(system)
                 if len(quantities) > 1:  # the color identifies the system, and dashes its quantities
-                    style |= {"linestyle": DASHES[place % len(DASHES)]}
+                    style |= {"linestyle": DASHES[index % len(DASHES)]}
                     style |= {"label": f"{style['label']}, {quantity.replace('_', ' ')}"}
                 if series:
                     panels.setdefault(title, {}).setdefault(system, []).append((series, style))
     return panels
 
 
-def _draw_curves(axes: Axes, *, shown: Sequence[Lines], others: Sequence[Lines] = (), has_band: bool = True) -> None:
+def _draw_curves(
+    axes: Axes, *, lines_in_color: Sequence[Lines], others: Sequence[Lines] = (), has_band: bool = True
+) -> None:
     """Draw the mean over seeds, where all seeds have measurements. A band shows the range, thin lines the seeds."""
     curves = [(series, OTHERS, False) for lines in others for series, _ in lines]
-    curves += [(series, style, has_band and len(series) > 1) for lines in shown for series, style in lines]
+    curves += [(series, style, has_band and len(series) > 1) for lines in lines_in_color for series, style in lines]
     for series, style, has_spread in curves:
         table = pd.concat(series, axis=1)
         # Seeds that stopped early would shift the mean, so the mean ends with the shortest seed.
@@ -246,8 +248,8 @@ def _draw_bars(axes: Axes, *, rows: pd.DataFrame, styles: Styles) -> None:
         axes.errorbar(places, scores["mean"], _whiskers(scores), fmt="none", ecolor=INK, **BARS)
     # Chance depends on the number of candidates, so every phenomenon has a separate line.
     chances = means(rows, "chance", by="suite")
-    for place, suite in enumerate(suites):
-        axes.plot([place - 0.5, place + 0.5], [chances[suite]] * 2, **CHANCE)
+    for index, suite in enumerate(suites):
+        axes.plot([index - 0.5, index + 0.5], [chances[suite]] * 2, **CHANCE)
     axes.set(ylim=(0, 105), xlim=(-0.6, len(suites) - 0.4))
     axes.set_xticks(range(len(suites)), [suite.replace("_", " ") for suite in suites])
     axes.grid(axis="x", visible=False)
@@ -310,8 +312,8 @@ def _plot_scores(
     headings = name_columns(rows, layout)
     rows = rows.assign(panel=[headings[key] for key in score_keys(rows)])
     points = _points(rows, layout, settings, places, headings)
-    shown = set(points["system"])
-    positions = axis_positions(place for system, place in places.items() if system in shown)
+    systems = set(points["system"])
+    positions = axis_positions(x_value for system, x_value in places.items() if system in systems)
     sources = [published_number(settings, system, key) for key in headings for system in layout.systems]
     cited = sorted({f"{number.paper}, {number.table}" for number in sources if number is not None})
     caption = f"{layout.note} Mean over seeds with the sample deviation; dots: single seeds.".strip()
@@ -335,23 +337,23 @@ def _places(layout: ScoreFigure, paper_columns: PaperColumns, *, where: str) -> 
     """Return horizontal axis values by system, as floats if all values are finite numbers."""
     words: dict[str, float | str] = {}
     for system in layout.systems:
-        place = layout.x_values.get(system, paper_columns.get(system, {}).get(layout.x or ""))
-        if place is None:
+        x_value = layout.x_values.get(system, paper_columns.get(system, {}).get(layout.x or ""))
+        if x_value is None:
             raise UserError(f"{where}: {system!r} has no value for the horizontal axis; add one to `x_values`")
-        words[system] = place
+        words[system] = x_value
     # A single word makes all values words, because "512" has no common scale with "full" or "inf".
     with suppress(ValueError):
-        numbers = {system: float(place) for system, place in words.items()}
+        numbers = {system: float(x_value) for system, x_value in words.items()}
         if all(map(math.isfinite, numbers.values())):
             return numbers
-    return {system: str(place) for system, place in words.items()}
+    return {system: str(x_value) for system, x_value in words.items()}
 
 
 def axis_positions(places: Iterable[float | str]) -> dict[float | str, float]:
     """Return horizontal axis positions by value. Numbers keep their value in sorted order. Words are spaced evenly."""
     distinct = dict.fromkeys(places)
-    numbers = sorted(place for place in distinct if isinstance(place, float))
-    return {place: place for place in numbers} or {place: float(i) for i, place in enumerate(distinct)}
+    numbers = sorted(x_value for x_value in distinct if isinstance(x_value, float))
+    return {x_value: x_value for x_value in numbers} or {x_value: float(i) for i, x_value in enumerate(distinct)}
 
 
 def _points(
@@ -379,7 +381,7 @@ def _draw_points(
 ) -> None:
     """Draw the study's means with error bars and dots for seeds, and published numbers with thin lines."""
     for line, of_line in groups(points, "line"):
-        of_line = of_line.assign(at=[positions[place] for place in of_line["x"]]).sort_values("at", kind="stable")
+        of_line = of_line.assign(at=[positions[x_value] for x_value in of_line["x"]]).sort_values("at", kind="stable")
         style: LineStyle = styles.line(line) | {"marker": styles.marker(line)}
         label = styles.label(line)
         ours, published = of_line.dropna(subset="mean"), of_line.dropna(subset="published")

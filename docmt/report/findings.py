@@ -54,11 +54,11 @@ def _best_systems(summary: pd.DataFrame, settings: ReportSettings, differences: 
         if _are_incomparable(ranked):
             continue
         leaders, value = _leaders(_best(ranked, metric.digits), metric.digits, settings)
-        place = f" on {dataset}/{test}" if len(tests) > 1 else ""
+        scope = f" on {dataset}/{test}" if len(tests) > 1 else ""
         if len(ranked) == 1:
-            parts.append(f"{leaders[0]} has {value} {name}{place}")
+            parts.append(f"{leaders[0]} has {value} {name}{scope}")
         elif len(leaders) > 1:
-            parts.append(f"{_join(leaders)} are level with {value} {name}{place}")
+            parts.append(f"{_join(leaders)} are level with {value} {name}{scope}")
         else:
             leads = ranked[0]["system"] == settings.baseline
             other = ranked[1] if leads else ranked[0]
@@ -68,7 +68,7 @@ def _best_systems(summary: pd.DataFrame, settings: ReportSettings, differences: 
                 f"and {settings.label(other['system'])} differs from it" if leads else f"which differs from {base}"
             )
             against = _against(tested, subject, metric.digits, is_study_tested=settings.baseline is not None)
-            parts.append(f"{leaders[0]} has the best {name}{place}, {value}{against}")
+            parts.append(f"{leaders[0]} has the best {name}{scope}, {value}{against}")
     return f"{_join(parts, ', and ')}." if parts else ""
 
 
@@ -156,6 +156,6 @@ def _limits(summary: pd.DataFrame, settings: ReportSettings, updates_note: str, 
 
 def _join(parts: Sequence[str], conjunction: str = " and ") -> str:
     """Join names to an enumeration. The number of omitted names is added."""
-    shown = [*parts[:MAX_NAMED], *([f"{len(parts) - MAX_NAMED} more"] if len(parts) > MAX_NAMED else [])]
-    *most, last = shown or [""]
+    names = [*parts[:MAX_NAMED], *([f"{len(parts) - MAX_NAMED} more"] if len(parts) > MAX_NAMED else [])]
+    *most, last = names or [""]
     return f"{', '.join(most)}{conjunction}{last}" if most else last

@@ -57,32 +57,32 @@ def updates_footnote(
             trained.setdefault(system, {})[dataset] = [fmean(steps[dataset][name]) for name in chain]
     if not trained:
         return ""
-    totals = {system: {dataset: sum(own) for dataset, own in found.items()} for system, found in trained.items()}
+    totals = {system: {dataset: sum(last) for dataset, last in updates.items()} for system, updates in trained.items()}
     # Compare with the baseline even if other systems were trained longer, as readers of the tables do.
     longest = max(totals, key=lambda system: fmean(totals[system].values()))
     compared = settings.baseline if settings.baseline in totals else longest
     # Updates of the system and the compared system, on the datasets that both were trained on.
     pairs: dict[str, tuple[float, float]] = {}
-    for system, own in totals.items():
-        if shared := [dataset for dataset in own if dataset in totals[compared]]:
-            pairs[system] = fmean(map(own.__getitem__, shared)), fmean(map(totals[compared].__getitem__, shared))
+    for system, last in totals.items():
+        if shared := [dataset for dataset in last if dataset in totals[compared]]:
+            pairs[system] = fmean(map(last.__getitem__, shared)), fmean(map(totals[compared].__getitem__, shared))
     sentences = []
     for amount, word, sign in (("fewer", "lower", -1), ("more", "higher", 1)):
         members: dict[float, list[str]] = {}
-        for system, (own, other) in pairs.items():
-            is_unlike = own < NEAR * other if amount == "fewer" else NEAR * own > other
+        for system, (last, other) in pairs.items():
+            is_unlike = last < NEAR * other if amount == "fewer" else NEAR * last > other
             if is_unlike and sign in _directions(system, compared, settings, summary):
-                members.setdefault(other, []).append(f"{settings.label(system)} ({own:,.0f})")
+                members.setdefault(other, []).append(f"{settings.label(system)} ({last:,.0f})")
         for other, named in members.items():
             sentences.append(
                 f"Trained with {amount} updates than {settings.label(compared)} ({other:,.0f}): {', '.join(named)}. "
                 f"A {word} score may only mean that."
             )
     parts = []
-    for system, found in trained.items():
-        own, before = fmean(own for own, *_ in found.values()), fmean(sum(rest) for _, *rest in found.values())
-        if system in extended and own < NEAR * before:
-            parts.append(f"{settings.label(system)} ({own:,.0f} after {before:,.0f})")
+    for system, updates in trained.items():
+        last, before = fmean(last for last, *_ in updates.values()), fmean(sum(rest) for _, *rest in updates.values())
+        if system in extended and last < NEAR * before:
+            parts.append(f"{settings.label(system)} ({last:,.0f} after {before:,.0f})")
     if parts:
         sentences.append(f"New parts were trained for fewer updates than the initial model: {', '.join(parts)}.")
     return " ".join(sentences)
@@ -106,13 +106,13 @@ def leak_footnote(
     overlaps: Iterable[tuple[str, str, Mapping[str, Any]]],
     generated: Sequence[str],
     *,
-    shown: Callable[[str, str], bool],
+    is_shown: Callable[[str, str], bool],
 ) -> str:
     """Return a note on displayed test sets with text from the training data. Generated datasets have another note."""
     tests = [
         f"{dataset}/{name} ({counts['seen_sources_percent']:.1f} % of the source sentences)"
         for dataset, test, counts in overlaps
-        if (name := test.removeprefix("test_")) != test and dataset not in generated and shown(dataset, name)
+        if (name := test.removeprefix("test_")) != test and dataset not in generated and is_shown(dataset, name)
         if counts.get("seen_sources_percent", 0) >= LEAK_PERCENT
     ]
     return f"In the training text, too, so scores may be too high: {', '.join(tests)}." if tests else ""
@@ -128,12 +128,12 @@ def differing_signatures(signatures: Mapping[Row, Sequence[str]]) -> dict[Row, t
     parts = {
         row: [
             tuple(part for part in signature.split("|") if not part.startswith(WARNING))
-            for signature in found
+            for signature in computations
             if not signature.startswith(NOT_COMPUTED)
         ]
-        for row, found in signatures.items()
+        for row, computations in signatures.items()
     }
-    counts = Counter(computation for found in parts.values() for computation in found)
+    counts = Counter(computation for computations in parts.values() for computation in computations)
     if len(counts) < 2:
         return {}
     (usual, _), *_ = counts.most_common(1)
@@ -143,9 +143,9 @@ def differing_signatures(signatures: Mapping[Row, Sequence[str]]) -> dict[Row, t
         return ", ".join(part for part in computation if part not in shared) or "less"
 
     return {
-        row: (describe(own[-1]), describe(usual))
-        for row, found in parts.items()
-        if (own := [computation for computation in found if computation != usual])
+        row: (describe(unusual[-1]), describe(usual))
+        for row, computations in parts.items()
+        if (unusual := [computation for computation in computations if computation != usual])
     }
 
 
@@ -159,10 +159,10 @@ def signatures_footnote(rows: Sequence[tuple[str, Mapping[str, Sequence[str]]]])
     for i, (title, columns) in enumerate(rows):
         for name, signatures in columns.items():
             for signature in signatures:
-                found = [part.removeprefix(WARNING) for part in signature.split("|") if part.startswith(WARNING)]
+                warnings = [part.removeprefix(WARNING) for part in signature.split("|") if part.startswith(WARNING)]
                 if signature.startswith(NOT_COMPUTED):
-                    found.append(f"{name} is {signature}")
-                for remark in found:
+                    warnings.append(f"{name} is {signature}")
+                for remark in warnings:
                     remarks.setdefault(remark, {})[i] = title
     return " ".join(
         f"{remark}." if len(titles) == len(rows) > 1 else f"{', '.join(titles.values())}: {remark}."

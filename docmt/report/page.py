@@ -92,8 +92,8 @@ class Report:
     def printed(self) -> str:
         """Return the study's paper tables and the main score tables as plain text."""
         tables = [(section.key, table) for section in self.sections for table in section.tables]
-        shown = [to_text(table) for key, table in tables if key == "tables" or table.key in MAIN_TABLES]
-        return "\n\n".join(shown) or "no scores of translations or contrastive test sets"
+        texts = [to_text(table) for key, table in tables if key == "tables" or table.key in MAIN_TABLES]
+        return "\n\n".join(texts) or "no scores of translations or contrastive test sets"
 
 
 def build_report(
@@ -117,7 +117,7 @@ def build_report(
     overlaps = read_overlaps(_by_name(OVERLAP, files.overlaps))
 
     def footnotes(systems: Sequence[str], is_shown: Callable[[str, str], bool]) -> list[str]:
-        leaks = leak_footnote(overlaps, study.generated, shown=is_shown)
+        leaks = leak_footnote(overlaps, study.generated, is_shown=is_shown)
         updates = updates_footnote(histories, study.origins, systems, settings, summary, extended=study.extended)
         return [leaks, updates]
 

@@ -63,14 +63,14 @@ def draw_picture(
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(8.6, height * n_rows), layout="constrained")
         grid = list(figure.subplots(n_rows, n_columns, squeeze=False).flat)
-        for place, (axes, panel) in enumerate(zip_longest(grid, panels)):
+        for index, (axes, panel) in enumerate(zip_longest(grid, panels)):
             if panel is None:
                 axes.remove()
                 continue
             heading, draw = panel
             axes.set(title=textwrap.fill(heading, 100 // n_columns), xlabel=x_label)
             draw(axes)  # after the labels, since it can set ticks and limits
-            if place % n_columns == 0:
+            if index % n_columns == 0:
                 axes.set_ylabel(y_label)
         handles = [axes.get_legend_handles_labels() for axes in figure.axes]
         entries = {label: handle for pairs in handles for handle, label in zip(*pairs, strict=True)}

@@ -139,8 +139,8 @@ def add_best(cells: pd.DataFrame, layout: Layout) -> pd.DataFrame:
     for _, members in cells.groupby([*layout.groups, layout.column], sort=False):
         metric, scored = layout.metrics[members[layout.column].iloc[0]], members.dropna(subset=["mean"])
         if not any(members["is_mixed"]) and is_comparable(metric, scored["n"]):
-            shown = pd.Series([round(mean, metric.digits) for mean in scored["mean"]], scored.index, dtype="float64")
-            leaders = scored[shown == (shown.min() if metric.lower_is_better else shown.max())]
+            rounded = pd.Series([round(mean, metric.digits) for mean in scored["mean"]], scored.index, dtype="float64")
+            leaders = scored[rounded == (rounded.min() if metric.lower_is_better else rounded.max())]
             is_above = map(is_above_chance, leaders["mean"], leaders["low"], leaders["chance"])
             best += [
                 i for i, above in zip(leaders.index, is_above, strict=True) if above and len(leaders) < len(scored)
@@ -221,12 +221,14 @@ def _pivot(cells: pd.DataFrame, rows: pd.DataFrame, layout: Layout) -> pd.DataFr
     for name, members in itertools.groupby(records(cells), key=lambda cell: tuple(cell[by] for by in layout.groups)):
         of_group = dict(zip(layout.groups, name, strict=True))
         for system, of_system in itertools.groupby(members, key=lambda cell: cell["system"]):
-            shown = {cell[layout.column]: cell for cell in of_system}
-            lines.append(of_group | {"system": system, "cells": shown, "is_muted": False})
+            by_heading = {cell[layout.column]: cell for cell in of_system}
+            lines.append(of_group | {"system": system, "cells": by_heading, "is_muted": False})
         if layout.last is not None:
             values = {heading: values_below.get((*name, heading)) for heading in layout.metrics}
-            shown = {heading: {"mean" if layout.last == CHANCE else "n": value} for heading, value in values.items()}
-            lines.append(of_group | {"system": layout.last, "cells": shown, "is_muted": True})
+            by_heading = {
+                heading: {"mean" if layout.last == CHANCE else "n": value} for heading, value in values.items()
+            }
+            lines.append(of_group | {"system": layout.last, "cells": by_heading, "is_muted": True})
     return pd.DataFrame(lines)
 
 
@@ -263,13 +265,13 @@ def _score_cell(row: Record, *, heading: str, metric: Metric, layout: Layout) ->
     cell = row["cells"][heading]
     if row["system"] == ITEMS:
         return Cell(format_count(cell["n"]))
-    shown = format_score(cell["mean"], cell.get("sd"), digits=metric.digits)
+    score = format_score(cell["mean"], cell.get("sd"), digits=metric.digits)
     link = ""
     if layout.find_items and not row["is_muted"] and not is_missing(cell["mean"]):
         link = urlencode({"view": "items", "a": row["system"], **layout.find_items(cell)})
     is_best, is_at_chance = cell.get("is_best", False), cell.get("is_at_chance", False)
     marks = (*cell.get("marks", ()), *(["°"] if is_at_chance else []))
-    return Cell(shown, marks, is_best=is_best, is_at_chance=is_at_chance, link=link)
+    return Cell(score, marks, is_best=is_best, is_at_chance=is_at_chance, link=link)
 
 
 def _format_published(cells: Mapping[str, Record], *, heading: str, digits: int) -> str:

@@ -46,8 +46,8 @@ def gather_rows(paths: Sequence[Path], *, fingerprints: Sequence[str] = ()) -> l
         for row in _read_rows(path):
             key = tuple(row.get(name) for name in KEY)
             if key in origin:
-                shown = ", ".join(f"{name} {value}" for name, value in zip(KEY, key, strict=True) if value is not None)
-                raise UserError(f"{path}: {shown} is also in {origin[key]}; pass each score once")
+                names = ", ".join(f"{name} {value}" for name, value in zip(KEY, key, strict=True) if value is not None)
+                raise UserError(f"{path}: {names} is also in {origin[key]}; pass each score once")
             origin[key] = path
             rows.append(row)
     if not rows:
@@ -128,12 +128,12 @@ def check_rows(rows: Iterable[Mapping[str, Any]], fingerprints: Sequence[str] = 
                 f"scores of {describe(row)}, metric {row['metric']}: n must be above 0 (it is {row['n']}), and "
                 f"groups must be {N_GROUPS} numbers or empty: compute the scores again"
             )
-        known = first.setdefault((row["dataset"], row["test"], row["metric"]), row) if row.get("data") else row
-        if known.get("data") != row.get("data"):
+        first_row = first.setdefault((row["dataset"], row["test"], row["metric"]), row) if row.get("data") else row
+        if first_row.get("data") != row.get("data"):
             raise UserError(
                 f"{row['metric']} of dataset {row['dataset']}, test {row['test']}: system {row['system']} was "
-                f"scored against a different text (SHA-256 {row['data']}…) than system {known['system']} "
-                f"({known['data']}…): score both on the same test set"
+                f"scored against a different text (SHA-256 {row['data']}…) than system {first_row['system']} "
+                f"({first_row['data']}…): score both on the same test set"
             )
         if expected and row["fingerprint"] not in expected:
             raise other_study(f"scores of {describe(row)}: their fingerprint {row['fingerprint']}")

@@ -203,14 +203,14 @@ def paper_table(
 
     The table has a row per system with properties from the config, then scores by test and metric.
     """
-    chosen = settings.tables[name]
-    rows = choose_rows(scores, chosen)
+    table_settings = settings.tables[name]
+    rows = choose_rows(scores, table_settings)
     if rows.empty:
         return None
-    rows = _with_averages(rows) if chosen.average else rows
-    headings = name_columns(rows, chosen)
+    rows = _with_averages(rows) if table_settings.average else rows
+    headings = name_columns(rows, table_settings)
     keys = {heading: key for key, heading in headings.items()}
-    digits = max(find_metric(metric).digits for metric in chosen.metrics)
+    digits = max(find_metric(metric).digits for metric in table_settings.metrics)
     layout = Layout(
         {"System": "system"},
         "column",
@@ -223,7 +223,7 @@ def paper_table(
         },
         facts={
             fact: {system: words[fact] for system, words in paper_columns.items() if words.get(fact) is not None}
-            for fact in chosen.columns
+            for fact in table_settings.columns
         },
     )
     return score_table(
@@ -232,10 +232,10 @@ def paper_table(
         settings,
         differences,
         key=name,
-        title=chosen.title,
+        title=table_settings.title,
         unit="In percent",
-        note=chosen.note,
-        baseline=chosen.baseline,
+        note=table_settings.note,
+        baseline=table_settings.baseline,
     )
 
 
@@ -244,8 +244,8 @@ def _with_averages(rows: pd.DataFrame) -> pd.DataFrame:
     tests = rows[["dataset", "test"]].drop_duplicates()
     places = rows["dataset"] + "/" + rows["test"]
     signatures = [
-        "|".join(f"{part} on {place}" for part in signature.split("|") if not part.startswith(WARNING))
-        for signature, place in zip(rows["signature"].fillna(""), places, strict=True)
+        "|".join(f"{part} on {test}" for part in signature.split("|") if not part.startswith(WARNING))
+        for signature, test in zip(rows["signature"].fillna(""), places, strict=True)
     ]
     runs = rows.assign(signature=signatures).groupby(["system", "seed", "metric"], sort=False, as_index=False)
     # The total number of segments identifies averages over other segments. Signatures identify other computations.

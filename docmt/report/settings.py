@@ -13,9 +13,9 @@ from docmt.training.settings import history_columns
 
 def _published(attribute: str, what: str) -> AfterValidator:
     def check(name: str) -> str:
-        known = {getattr(number, attribute) for number in load_published()}
-        if name not in known:
-            raise ValueError(f"must name a published {what} ({nearest(name, sorted(known))})")
+        names = {getattr(number, attribute) for number in load_published()}
+        if name not in names:
+            raise ValueError(f"must name a published {what} ({nearest(name, sorted(names))})")
         return name
 
     return AfterValidator(check)
@@ -40,7 +40,7 @@ OWN_PICTURES = ("learning_curves", "entropies", "contrastive", "distance")
 
 
 def _figure_name(name: str) -> str:
-    if name.lower().split("_")[0] in [own.split("_")[0] for own in OWN_PICTURES]:
+    if name.lower().split("_")[0] in [picture.split("_")[0] for picture in OWN_PICTURES]:
         raise ValueError(f"a name must not start like the report's other figures ({', '.join(OWN_PICTURES)})")
     return check_name(name)
 

@@ -43,8 +43,8 @@ HEADINGS = {
 INSTANCE_KEYS = ("dataset", "cutting", "split")
 # Scores in `evaluation.json` by heading. Nested score names are joined by spaces.
 SEGMENTER_SCORES = {
-    f"{place} {heading}": f"{place} {measure}"
-    for place in ("all", "inside")
+    f"{scope} {heading}": f"{scope} {measure}"
+    for scope in ("all", "inside")
     for heading, measure in {"P": "precision", "R": "recall", "F1": "f1"}.items()
 }
 PARSER_SCORES = {

@@ -104,8 +104,8 @@ class Styles:
 
     def line(self, system: str) -> LineStyle:
         """Return color and dashes."""
-        place, _, _ = self._place(system)
-        return {"color": self.color(system), "linestyle": DASHES[place // len(MARKERS) % len(DASHES)]}
+        number, _, _ = self._place(system)
+        return {"color": self.color(system), "linestyle": DASHES[number // len(MARKERS) % len(DASHES)]}
 
     def marker(self, system: str) -> str:
         """Return the mark at measurements."""

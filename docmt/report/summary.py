@@ -109,11 +109,11 @@ def name_suites(rows: pd.DataFrame) -> pd.DataFrame:
 def choose_rows(scores: pd.DataFrame, layout: PaperTable | ScoreFigure) -> pd.DataFrame:
     """Return the rows for a table's or figure's systems, tests and metrics, in the order of its systems."""
     accuracies = pd.concat([contrastive_scores(scores, metric=metric) for metric in ACCURACIES])
-    kept = pd.concat([translation_scores(scores), keep(accuracies, column(accuracies, "phenomenon").notna())])
-    kept = select(kept, metric=layout.metrics, system=layout.systems)
-    is_shown = [shows(layout, dataset, test) for dataset, test in zip(kept["dataset"], kept["test"], strict=True)]
-    kept = keep(kept, pd.Series(is_shown, index=kept.index, dtype="bool"))
-    return kept.sort_values("system", key=lambda systems: systems.map(layout.systems.index), kind="stable")
+    rows = pd.concat([translation_scores(scores), keep(accuracies, column(accuracies, "phenomenon").notna())])
+    rows = select(rows, metric=layout.metrics, system=layout.systems)
+    is_shown = [shows(layout, dataset, test) for dataset, test in zip(rows["dataset"], rows["test"], strict=True)]
+    rows = keep(rows, pd.Series(is_shown, index=rows.index, dtype="bool"))
+    return rows.sort_values("system", key=lambda systems: systems.map(layout.systems.index), kind="stable")
 
 
 def name_columns(rows: pd.DataFrame, layout: PaperTable | ScoreFigure) -> dict[ScoreKey, str]:

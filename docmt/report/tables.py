@@ -176,16 +176,16 @@ class Table:
     def _parts(self) -> tuple[list[Column], list[list[Cell]], list[str]]:
         """Displayed columns, cells by row, and words for columns with a single value."""
         columns = [column for column in self.columns if column.name is None or column.name in self.frame]
-        made = [[column.make(row) for column in columns] for row in records(self.frame)]
-        cells = [[Cell(cell) if isinstance(cell, str) else cell for cell in row] for row in made]
-        kept, scope = [], []
+        rows = [[column.make(row) for column in columns] for row in records(self.frame)]
+        cells = [[Cell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
+        numbers, scope = [], []
         for j, column in enumerate(columns):
             values = {row[j].text for row in cells} - {MISSING}
             if column.scope and cells and len(values) <= 1:
                 scope += map(column.scope, values)
             else:
-                kept.append(j)
-        return [columns[j] for j in kept], [[row[j] for j in kept] for row in cells], scope
+                numbers.append(j)
+        return [columns[j] for j in numbers], [[row[j] for j in numbers] for row in cells], scope
 
     @property
     def shown(self) -> list[Column]:
@@ -333,7 +333,12 @@ def latex_form(table: Table) -> Form:
     label = f"\\label{{tab:{table.key}}}"
     header: Line = ["", " & ", " \\\\", *map(escape_latex, table.header)]
     rows: list[Line] = [
-        ["", " & ", " \\\\", *(_latex_cell(cell) if shown else "" for cell, shown in zip(cells, row, strict=True))]
+        [
+            "",
+            " & ",
+            " \\\\",
+            *(_latex_cell(cell) if is_visible else "" for cell, is_visible in zip(cells, row, strict=True)),
+        ]
         for cells, row in zip(table.cells, table.rows, strict=True)
     ]
     if len(table.cells) > MAX_LATEX_ROWS and not has_text:  # `tabularx` cannot be broken

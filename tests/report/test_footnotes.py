@@ -167,10 +167,10 @@ def test_test_text_in_the_training_text_is_named_from_one_percent_on():
             ("g", "test_t", 99),
         ]
     ]
-    found = leak_footnote([*overlaps, ("y", "test_t", {})], ["g"], shown=lambda *_: True)
+    found = leak_footnote([*overlaps, ("y", "test_t", {})], ["g"], is_shown=lambda *_: True)
     assert found == "In the training text, too, so scores may be too high: x/t (1.0 % of the source sentences)."
-    assert leak_footnote(overlaps, [], shown=lambda dataset, test: (dataset, test) == ("g", "t")).count("%") == 1
-    assert leak_footnote(overlaps, ["g", "x"], shown=lambda *_: True) == ""
+    assert leak_footnote(overlaps, [], is_shown=lambda dataset, test: (dataset, test) == ("g", "t")).count("%") == 1
+    assert leak_footnote(overlaps, ["g", "x"], is_shown=lambda *_: True) == ""
 
 
 def test_remarks_stand_under_the_tables_in_every_form(tmp_path):

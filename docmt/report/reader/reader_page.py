@@ -104,13 +104,13 @@ def _part(name: str, languages: Sequence[str], **content: list[dict[str, Any]]) 
 
 def sample(data: dict[str, Any], share: float) -> dict[str, Any]:
     """Return the data with an evenly spaced share of documents per test set and items per suite."""
-    kept = {key: [dict(part) for part in data[key]] for key in ("tests", "suites")}
-    for part in [*kept["tests"], *kept["suites"]]:
+    parts = {key: [dict(part) for part in data[key]] for key in ("tests", "suites")}
+    for part in [*parts["tests"], *parts["suites"]]:
         key = "documents" if "documents" in part else "items"
         members = part[key]
         n = min(len(members), max(1, round(share * len(members))))
         part[key] = [members[i * len(members) // n] for i in range(n)]
-    return {**data, **kept}
+    return {**data, **parts}
 
 
 def pack(data: dict[str, Any]) -> str:

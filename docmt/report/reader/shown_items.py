@@ -47,19 +47,19 @@ def read_generative_items(suite: Path, translations: Mapping[int, Path], *, lang
     """
     items = read_generative_suite(suite)
     payloads = {run: read_payloads(path, items) for run, path in translations.items()}
-    shown = []
+    rows = []
     for number, item in enumerate(items):
         parts = {run: _in_parts(item, of_run[number], lang) for run, of_run in payloads.items()}
         facts = _facts(item) | {"expected": item.expected, "sentence": item.sentence}
         facts["reference"] = _in_parts(item, item.reference, lang) if item.reference else None
         facts["runs"] = {run: {"right": len(text) > 1, "payload": text} for run, text in parts.items()}
-        shown.append(facts)
-    return shown
+        rows.append(facts)
+    return rows
 
 
 def _in_parts(item: GenerativeItem, text: str, lang: str) -> list[str]:
-    place = find_expected(item, text, lang=lang)
-    return [text[: place[0]], text[slice(*place)], text[place[1] :]] if place else [text]
+    bounds = find_expected(item, text, lang=lang)
+    return [text[: bounds[0]], text[slice(*bounds)], text[bounds[1] :]] if bounds else [text]
 
 
 def _facts(item: ContrastiveItem | GenerativeItem) -> dict[str, Any]:
