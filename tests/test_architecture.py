@@ -5,6 +5,7 @@ import graphlib
 import importlib
 import importlib.util
 import re
+import statistics
 import tomllib
 from pathlib import Path
 
@@ -59,6 +60,11 @@ BASE = (
     "utf8",
 )
 """Modules that every package may import."""
+MAX_WORDS_OF_TEST_NAME = 8
+MAX_MEDIAN_WORDS_OF_TEST_NAME = 6
+NO_NOUNS = {"place", "found", "own", "made", "given", "chosen", "kept", "known", "shown", "told"}
+"""Names that do not say what a variable contains."""
+PACKAGES_WITH_OTHER_NAMES = {"cli", "config", "evaluation", "report"}
 MAX_LINES = {"tests": 500}  # tables are long
 MAX_LINES_ELSEWHERE = 450
 
@@ -146,7 +152,7 @@ def test_environment_is_in_step_with_pyproject():
     assert f"python {project()['requires-python']}" in environment["dependencies"]
 
 
-def test_lock_holds_one_exact_version_of_each_package_that_pyproject_names():
+def test_lock_pins_all_packages():
     lock = {}
     for line in [*locked("requirements"), *locked("requirements-test")]:
         name, equals, version = line.partition("==")
@@ -166,7 +172,7 @@ def test_lock_holds_one_exact_version_of_each_package_that_pyproject_names():
 
 
 @pytest.mark.parametrize("name", ["requirements", "requirements-test"])
-def test_every_package_of_the_lock_but_torch_has_checksums(name):
+def test_locked_packages_have_checksums(name):
     """Those of all its files, so that pip can compare on every platform; the build of torch depends on the machine."""
     blocks = re.findall(
         r"^([\w.-]+==[\w.]+) \\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)",
@@ -180,7 +186,7 @@ def test_every_package_of_the_lock_but_torch_has_checksums(name):
     assert all(checksums.count("sha256") >= 1 for _, checksums in blocks)
 
 
-def test_every_package_of_the_lock_has_a_known_license(monkeypatch):
+def test_locked_packages_have_known_licenses(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "scripts")
     listing = importlib.import_module("list_licenses")
     page = listing.PAGE.read_text(encoding="utf-8")
@@ -214,7 +220,7 @@ def test_every_command_of_the_rules_exists():
         assert tuple(filter(None, (group, command))) in known
 
 
-def test_each_failure_that_the_docs_list_names_tests_that_exist():
+def test_listed_failures_name_existing_tests():
     text = (ROOT / "docs/reliability.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (\d+) \|.*\| ([^|]+) \|$", text, re.MULTILINE)
     assert [int(number) for number, _ in rows] == list(range(1, 48))
@@ -273,3 +279,27 @@ def test_each_rule_has_the_name_of_its_command():
         command = words.strip().replace("-", "_").replace(" ", "_")
         assert f"_{command}".endswith(f"_{rule}"), f"{rule}: docmt {words}"
     assert set(re.findall(r"^use rule \w+ as (\w+) with:", text, re.M)) == TWINS
+
+
+def test_names_of_tests_are_short():
+    names = [
+        node.name.removeprefix("test_").split("_")
+        for file in (ROOT / "tests").rglob("test_*.py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    ]
+    assert [name for name in names if len(name) > MAX_WORDS_OF_TEST_NAME] == []
+    assert statistics.median(map(len, names)) <= MAX_MEDIAN_WORDS_OF_TEST_NAME
+
+
+def test_names_of_variables_are_nouns():
+    files = [file for file in MODULES if file.relative_to(ROOT / "docmt").parts[0] not in PACKAGES_WITH_OTHER_NAMES]
+    names = []
+    for file in files:
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                names.append((file.name, node.lineno, node.id))
+            elif isinstance(node, ast.arg):
+                names.append((file.name, node.lineno, node.arg))
+    assert len(names) > 5000
+    assert [row for row in names if row[2] in NO_NOUNS] == []

@@ -15,7 +15,7 @@ def test_item_over_the_budget_forms_a_batch_alone():
     assert fill([1, 9, 1], 5) == [[1], [9], [1]]
 
 
-def test_padded_batches_count_every_item_at_the_largest_cost():
+def test_padded_batches_count_the_largest_cost():
     assert fill([1, 1, 4, 1], 8, padded=True) == [[1, 1], [4, 1]]
     assert fill([1, 1, 4, 1], 7, padded=False) == [[1, 1, 4, 1]]
 

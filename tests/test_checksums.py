@@ -113,7 +113,7 @@ def test_a_changed_file_is_refused_by_name(tmp_path, kind, tamper):
     )
 
 
-def test_a_change_is_accepted_when_its_record_is_deleted(tmp_path):
+def test_deleted_record_accepts_a_change(tmp_path):
     path = tmp_path / "test.en"
     write_lines(path, WORDS)
     path.write_text("edited\n")
@@ -121,7 +121,7 @@ def test_a_change_is_accepted_when_its_record_is_deleted(tmp_path):
     assert read_lines(path) == ["edited"]
 
 
-def test_an_untouched_file_is_read_also_when_written_again_or_moved_with_its_folder(tmp_path, kind):
+def test_untouched_file_is_read(tmp_path, kind):
     name, write, values, read = kind
     path = tmp_path / "run" / name
     write(path, values)
@@ -189,7 +189,7 @@ def test_a_folder_holds_records_of_its_files_only(instances, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["instances"]
 
 
-def test_a_file_that_opts_out_has_no_record_and_loses_an_old_one(tmp_path):
+def test_unrecorded_file_loses_an_old_record(tmp_path):
     path = tmp_path / "progress.json"
     write_json(path, {"step": 1})
     write_json(path, {"step": 2}, checksum=False)
@@ -199,7 +199,7 @@ def test_a_file_that_opts_out_has_no_record_and_loses_an_old_one(tmp_path):
 
 
 @pytest.mark.parametrize("n_steps", range(4))
-def test_a_kill_between_the_steps_is_no_false_alarm(tmp_path, monkeypatch, n_steps):
+def test_kill_between_steps_is_no_alarm(tmp_path, monkeypatch, n_steps):
     path = tmp_path / "test.en"
     write_lines(path, ["before"])
     done = 0
@@ -226,7 +226,7 @@ def test_a_kill_between_the_steps_is_no_false_alarm(tmp_path, monkeypatch, n_ste
     assert checksums.checksum_path(path).exists() == (n_steps in (0, 3))
 
 
-def test_a_writer_at_the_same_moment_is_no_false_alarm(tmp_path, monkeypatch):
+def test_concurrent_writer_is_no_alarm(tmp_path, monkeypatch):
     path = tmp_path / "test.en"
     write_lines(path, ["before"])
     agrees = checksums._checksum_matches
@@ -243,7 +243,7 @@ def test_a_writer_at_the_same_moment_is_no_false_alarm(tmp_path, monkeypatch):
     assert len(calls) == 2
 
 
-def test_a_record_that_cannot_be_written_is_an_error_and_the_file_before_stays(tmp_path, monkeypatch):
+def test_unwritable_record_keeps_the_file(tmp_path, monkeypatch):
     def full(path, mode="r", **options):
         if "w" in mode:
             raise OSError(errno.ENOSPC, "No space left on device")
@@ -258,7 +258,7 @@ def test_a_record_that_cannot_be_written_is_an_error_and_the_file_before_stays(t
     assert checksums.checksum_path(path).exists()
 
 
-def test_the_first_process_of_a_machine_compares_checksums_for_the_others(tmp_path, monkeypatch):
+def test_first_process_compares_for_others(tmp_path, monkeypatch):
     path = tmp_path / "test.en"
     write_lines(path, WORDS)
     path.write_text("changed\n", encoding="utf-8")

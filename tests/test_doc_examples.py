@@ -56,7 +56,7 @@ def tutorial(tmp_path, monkeypatch, capsys):
     return others
 
 
-def test_the_study_of_the_tutorial_is_planned_as_it_says(tutorial, capsys):
+def test_tutorial_study_is_planned(tutorial, capsys):
     (check, shown), (plan, _) = tutorial[:2]
     assert main(check[1:]) == 0
     check_printed(shown, capsys.readouterr().out, check)

@@ -32,7 +32,7 @@ def write_tensors(path):
     [lambda path: write_lines(path, LINES), lambda path: write_json(path, LINES), write_arrays, write_tensors],
     ids=["lines", "json", "numpy", "torch"],
 )
-def test_a_full_disk_is_one_line_and_the_file_before_stays(small_disk, write):
+def test_full_disk_keeps_the_old_file(small_disk, write):
     path = small_disk(200) / "corpus/train.en"
     write_lines(path, ["before"])
     with pytest.raises(UserError, match=r"corpus/train\.en: cannot be written \(No space left on device\): free some"):
@@ -42,7 +42,7 @@ def test_a_full_disk_is_one_line_and_the_file_before_stays(small_disk, write):
     assert read_text(path) == "before\n"
 
 
-def test_a_disk_without_room_for_a_folder_is_the_same_line(small_disk):
+def test_full_disk_for_a_folder(small_disk):
     disk = small_disk(100)
     with open(disk / "ballast", "wb") as file, pytest.raises(OSError, match="No space"):
         file.write(bytes(200_000))
@@ -76,7 +76,7 @@ def test_a_signal_removes_unfinished_output(tmp_path, number, jobs):
     assert [path.name for path in tmp_path.iterdir()] == ["in.en"]
 
 
-def test_what_cannot_be_written_is_noticed_before_the_work(tmp_path, capsys):
+def test_unwritable_output_is_noticed_early(tmp_path, capsys):
     (tmp_path / "file").touch()
     missing = ["--model", f"{tmp_path}/no.pt", "--instances", f"{tmp_path}/no"]
     for out, message in (

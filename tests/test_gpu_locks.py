@@ -101,14 +101,14 @@ def test_all_users_may_lock_a_gpu(umask, machine):
     assert [path.stat().st_mode & 0o777 for path in files] == [0o644, 0o644]
 
 
-def test_a_lock_file_that_cannot_be_opened_is_a_gpu_in_use(machine, caplog):
+def test_unreadable_lock_means_in_use(machine, caplog):
     (machine / f"docmt-gpu-{FIRST}.lock").symlink_to(machine / "missing/file")
     gpu_locks.claim_gpus()
     assert os.environ[gpu_locks.VISIBLE] == SECOND
     assert not caplog.records
 
 
-def test_a_lock_file_is_as_new_as_its_last_job(machine):
+def test_lock_is_as_new_as_its_job(machine):
     file = machine / f"docmt-gpu-{FIRST}.lock"
     file.touch()
     os.utime(file, (1, 1))
@@ -141,7 +141,7 @@ def claim(environment=None):
     return process, process.stdout.readline().strip()
 
 
-def test_side_by_side_jobs_have_different_gpus_even_after_a_kill(machine, caplog):
+def test_parallel_jobs_have_different_gpus(machine, caplog):
     (first, gpu), (second, other) = claim(), claim()
     assert (gpu, other) == (FIRST, SECOND)
     with caplog.at_level(logging.WARNING):
@@ -165,7 +165,7 @@ def test_side_by_side_jobs_have_different_gpus_even_after_a_kill(machine, caplog
         (["--resources", "mem_mb=9", "--quiet"], ["--resources", "gpu=2", "mem_mb=9", "--quiet"]),
     ],
 )
-def test_as_many_gpu_jobs_run_at_once_as_there_are_gpus(options, expected, machine):
+def test_as_many_jobs_as_gpus(options, expected, machine):
     assert limit_gpus(options) == expected
 
 
@@ -174,7 +174,7 @@ def test_without_gpus_their_number_limits_nothing(machine, monkeypatch):
     assert limit_gpus(["--cores", "5"]) == ["--cores", "5"]
 
 
-def test_all_gpus_are_taken_unless_another_job_uses_one(machine, monkeypatch):
+def test_all_free_gpus_are_taken(machine, monkeypatch):
     gpu_locks.claim_gpus()
     assert gpu_locks.claim_more([FIRST, SECOND])
     with monkeypatch.context() as other:  # another process

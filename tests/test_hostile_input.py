@@ -50,7 +50,7 @@ def test_gzip_that_expands_without_end_is_refused(bomb, tmp_path, read):
     assert not out.exists() or out.stat().st_size <= max(MAX_UNCHECKED_BYTES, MAX_RATIO * len(bomb))
 
 
-def test_small_files_may_be_compressed_as_well_as_can_be(tmp_path):
+def test_small_files_may_compress_well(tmp_path):
     path = tmp_path / "a.gz"
     path.write_bytes(gzip.compress(b"a\n" * 1_000_000))
     assert len(read_lines(path)) == sum(1 for _ in iterate_lines(path)) == 1_000_000
@@ -92,7 +92,7 @@ def fetched(body, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["zip", "tar.gz"])
-def test_a_member_of_an_archive_that_expands_without_end_is_refused(kind, tmp_path, monkeypatch):
+def test_endless_archive_member_is_refused(kind, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(__file__).rpartition("/")[0] + "/corpora")
     file = io.BytesIO()
     if kind == "zip":
@@ -108,7 +108,7 @@ def test_a_member_of_an_archive_that_expands_without_end_is_refused(kind, tmp_pa
     assert not (tmp_path / "c/a").exists()
 
 
-def test_a_server_that_sends_a_byte_now_and_then_is_given_up(tmp_path):
+def test_slow_server_is_given_up(tmp_path):
     import http.server
 
     class Trickle(http.server.BaseHTTPRequestHandler):
@@ -145,13 +145,13 @@ def test_what_messages_quote_cannot_speak_to_the_terminal(text, tmp_path, capsys
     assert not [character for character in error[:-1] if ord(character) < 32 or 127 <= ord(character) < 160]
 
 
-def test_relations_and_texts_of_xml_are_named_without_their_escapes():
+def test_xml_escapes_are_decoded_in_names():
     text = '<rst><header/><body><segment id="1" parent="2" relname="&#x9b;2J">a</segment><segment id="2"/></body></rst>'
     with pytest.raises(UserError, match=r"unknown relation '\\x9b2J'"):
         parse_rs3(text, where="a.rs3")
 
 
-def test_a_model_file_that_asks_for_huge_layers_is_refused_before_memory_is_taken(study_files, tmp_path):
+def test_huge_model_is_refused_early(study_files, tmp_path):
     run_training(study_files, tmp_path, training={"max_steps": 1})
     path = tmp_path / "model.pt"
     content = torch.load(path, weights_only=True)

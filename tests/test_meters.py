@@ -16,7 +16,7 @@ def clock(monkeypatch):
     return seconds
 
 
-def test_a_log_has_a_line_every_half_a_minute(clock, caplog):
+def test_log_has_a_line_per_half_minute(clock, caplog):
     with caplog.at_level(logging.INFO), Meter(1000, label="translate", unit="sentences") as meter:
         for now in (10, 31, 40, 61, 95):
             clock[0] = float(now)

@@ -27,7 +27,7 @@ def test_processes_give_the_results_of_one_in_order(n):
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_an_endless_stream_is_read_only_as_far_as_needed(jobs):
+def test_endless_stream_is_read_lazily(jobs):
     read = itertools.count()
     results = map_chunks(total, read, size=10, jobs=jobs)
     assert list(itertools.islice(results, 3)) == [45, 145, 245]
@@ -40,7 +40,7 @@ def test_a_single_chunk_starts_no_process():
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_an_error_in_a_process_is_the_error_of_the_caller(jobs):
+def test_process_error_reaches_the_caller(jobs):
     with pytest.raises(UserError, match="a bad item"):
         list(map_chunks(total, [1, 2, 3, -1, 5], size=2, jobs=jobs))
 
@@ -66,7 +66,7 @@ def perform():
     return run
 
 
-def test_a_process_that_dies_loses_one_item_and_a_spent_one_gets_no_other():
+def test_dying_process_loses_one_item():
     items = [("add", 1), ("die", 3), ("spend", 2), ("add", 4), ("add", 5)]
     found = dict(map_apart(perform, items, jobs=1, is_spent=lambda result: result[0] == "spend"))
     assert list(found) == items
@@ -93,7 +93,7 @@ def is_running(process):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc")
-def test_an_interrupt_ends_all_processes_and_what_they_started(tmp_path):
+def test_interrupt_ends_all_processes(tmp_path):
     file = tmp_path / "processes"
     results = map_apart(perform, [("sleep", file), ("add", 1)], jobs=2)
     assert next(results)[1][0] == "add"

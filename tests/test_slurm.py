@@ -46,7 +46,7 @@ def test_without_slurm_there_are_none(tmp_path, monkeypatch):
     assert list_jobs(tmp_path) == []
 
 
-def test_a_controller_that_is_down_is_no_empty_queue(squeue, tmp_path, caplog, monkeypatch):
+def test_absent_controller_is_no_empty_queue(squeue, tmp_path, caplog, monkeypatch):
     monkeypatch.setattr("atexit.register", lambda *_: None)
     squeue(code=1)
     with pytest.raises(QueueError, match="no controller"):
@@ -84,7 +84,7 @@ def test_jobs_from_an_earlier_run_are_refused(squeue, tmp_path):
         watch_jobs(tmp_path)
 
 
-def test_jobs_that_are_left_at_the_end_are_named(squeue, tmp_path):
+def test_remaining_jobs_are_named(squeue, tmp_path):
     squeue()
     code = (
         "from pathlib import Path; from docmt.slurm import watch_jobs\n"

@@ -70,14 +70,14 @@ def snakemake(tmp_path):
 REWORDED = ("echo {params.word}", "echo  {params.word}")
 
 
-def test_with_our_profile_a_parameter_reruns_its_job_and_a_reworded_command_nothing(snakemake):
+def test_parameters_rerun_and_rewording_does_not(snakemake):
     assert snakemake() == {"first", "second"}
     assert snakemake(change=REWORDED) == set()
     assert snakemake("--dry-run", "--rerun-triggers", "code", change=REWORDED) == {"first", "second"}
     assert snakemake("--dry-run", change=("one", "two")) == {"first", "second"}
 
 
-def test_waiting_jobs_have_one_timer_which_delays_no_end(monkeypatch):
+def test_waiting_jobs_share_one_timer(monkeypatch):
     class Scheduler:
         _open_jobs = Semaphore(0)
 
@@ -94,13 +94,13 @@ def test_waiting_jobs_have_one_timer_which_delays_no_end(monkeypatch):
         assert not scheduler._open_jobs.acquire(blocking=False)
 
 
-def test_our_profile_leaves_the_limit_of_new_jobs_to_that_of_slurm():
+def test_profile_leaves_the_limit_to_slurm():
     """A workflow's profile overrides the one of `--profile`."""
     ours, slurm = (yaml.safe_load((ROOT / f"{name}/config.yaml").read_text("utf-8")) for name in PROFILES)
     assert not {name for name in ours.keys() & slurm.keys() if ours[name] != slurm[name]}
 
 
-def test_sigterm_while_snakemake_looks_at_finished_jobs_does_not_block_it(monkeypatch):
+def test_sigterm_does_not_block(monkeypatch):
     class Scheduler:
         _lock, _open_jobs, _user_kill = Lock(), Semaphore(0), None
 
@@ -165,7 +165,7 @@ def test_a_training_requests_its_nodes_gpus_and_cores(chosen, expected):
     assert submission(*chosen) == expected
 
 
-def test_more_threads_than_four_are_cores_of_each_gpu_or_process():
+def test_threads_are_cores_per_gpu():
     assert "--cpus-per-gpu=6" in submission("gpu=2", threads=6)
     assert "--cpus-per-task=6" in submission("gpu=0", threads=6)
 
@@ -182,7 +182,7 @@ def test_more_threads_than_four_are_cores_of_each_gpu_or_process():
         (["gpu=0", "gres=gpu:a100:4"], 40000),
     ],
 )
-def test_processes_and_memory_of_a_training_follow_from_the_gpus_of_a_node(chosen, expected):
+def test_resources_follow_from_gpus(chosen, expected):
     resources = training_resources(workflow_with(*chosen))
     memory = resources["mem_mb"]
     assert 8000 * (1 + max(1, resources["devices"])) == expected

@@ -122,8 +122,8 @@ def _read_history(path: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError, csv.Error):
         return {}
     columns = {key: [_as(kind, row.get(key)) for row in rows] for key, kind in KINDS.items()}
-    known = {key: [value for value in column if value is not None] for key, column in columns.items()}
-    return {key: values[-1] for key, values in known.items() if values}
+    values_by_column = {key: [value for value in column if value is not None] for key, column in columns.items()}
+    return {key: values[-1] for key, values in values_by_column.items() if values}
 
 
 def _as(kind: type, value: Any) -> Any:

@@ -167,7 +167,7 @@ def learn_vocabulary(
         subwords = None
         if keep == "seen":
             subwords = {subword for line in read_all(inputs, label="vocabulary") for subword in line.split()}
-        vocabulary = PublishedText.read(pretrained).vocabulary((src_lang, tgt_lang), kept=subwords)
+        vocabulary = PublishedText.read(pretrained).vocabulary((src_lang, tgt_lang), selection=subwords)
         log.info("%d symbols from %s", len(vocabulary), pretrained)
     else:
         sentences = map(str.split, read_all(inputs, label="vocabulary"))

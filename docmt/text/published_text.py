@@ -86,13 +86,13 @@ class PublishedText:
         # Text has no pieces with white space, since docmt converts all white space to spaces.
         return [symbol for symbol in in_order if symbol not in others and symbol.split() == [symbol]]
 
-    def vocabulary(self, languages: Iterable[str], *, kept: set[str] | None = None) -> Vocabulary:
+    def vocabulary(self, languages: Iterable[str], *, selection: set[str] | None = None) -> Vocabulary:
         """Return the docmt vocabulary: specials, language tags if the model has languages, and pieces in order.
 
-        `kept` are the pieces to keep (None: all).
+        `selection` are the pieces to keep (None: all).
         """
         extras = extra_specials(tuple(languages)) if self.language_symbols else ()
-        pieces = [piece for piece in self.pieces() if kept is None or piece in kept]
+        pieces = [piece for piece in self.pieces() if selection is None or piece in selection]
         # Files distinguish tags from pieces by position, so a piece such as `<br>` must not come first.
         pieces.sort(key=lambda piece: EXTRA.fullmatch(piece) is not None)
         return Vocabulary([(piece, 0) for piece in pieces], extras=extras)

@@ -1,6 +1,6 @@
 """One process per device, started here or by `srun`. When one fails, all end and the cause is shown.
 
-torchrun fails `test_a_signal_reaches_all_processes_and_the_training_goes_on` (tests/training): after a signal it ends
+torchrun fails `test_signal_reaches_all_processes` (tests/training): after a signal it ends
 with a traceback and exit code 1, or leaves the processes behind. It also needs 227 MB, while this process needs 19.
 Lightning's launcher does not forward signals, and kills all processes when one fails.
 """

@@ -29,7 +29,7 @@ from docmt.training.loss import LossModule
 CPU = torch.device("cpu")
 
 
-def test_a_failing_row_stops_no_other_and_all_are_written(tmp_path, capsys):
+def test_failing_row_stops_no_other(tmp_path, capsys):
     def fail():
         raise RuntimeError("no such\nkernel")
 
@@ -56,7 +56,7 @@ def dying(folder):
     return run
 
 
-def test_processes_run_their_rows_beside_nothing_else_and_one_that_dies_loses_no_other_row(tmp_path, capsys):
+def test_processes_share_rows_and_may_die(tmp_path, capsys):
     names = [f"worker/{name}" for name in ("1", "killed", "2", "broken", "3", "4")]
     checks = dict.fromkeys(["speed/a", *names, "several/b", "worker/5"], lambda: Outcome("alone"))
     workers, rows = Workers(2, {*names, "worker/5"}, dying, tmp_path), {}
@@ -77,7 +77,7 @@ def test_processes_run_their_rows_beside_nothing_else_and_one_that_dies_loses_no
     assert {row.verdict for row in late.values()} == {"not run"}
 
 
-def test_a_signal_that_a_training_notes_ends_the_command(tmp_path):
+def test_signal_during_a_training_ends_the_command(tmp_path):
     def stop():
         raise Interrupted(signal.SIGTERM)
 
@@ -215,7 +215,7 @@ def test_the_published_computation_has_the_loss_of_ours(tmp_path):
 
 
 @pytest.mark.parametrize("size", ["opus_mt", "mbart"])
-def test_a_model_of_the_size_of_a_published_one_reads_the_workload(size, tmp_path):
+def test_model_of_published_size_reads_the_workload(size, tmp_path):
     settings = model_settings("g_transformer", size, encoder_layers=2, decoder_layers=2, width=32)
     workload = Workload(tmp_path, [2], shortest=1, longest=3, n_symbols=32)
     translator = Translator(workload.trained(settings), DecodingSettings(beam_size=1))

@@ -42,7 +42,7 @@ def suite(path):
     return path
 
 
-def test_contrast_goes_on_to_an_accuracy_of_the_same_suite_alone(model, tmp_path, capsys):
+def test_contrast_leads_to_accuracy(model, tmp_path, capsys):
     path, scores, rows = suite(tmp_path / "t.jsonl"), tmp_path / "suite_t.json", tmp_path / "rows.json"
     options = ["--device", "cpu", "--suite", str(path), "--out", str(scores)]
     assert main(["decode", "score-candidates", "--model", str(model), *options]) == 0
@@ -61,7 +61,7 @@ def test_contrast_goes_on_to_an_accuracy_of_the_same_suite_alone(model, tmp_path
     assert f"{scores}: computed on a different version of {path}: compute it again" in capsys.readouterr().err
 
 
-def test_a_bad_suite_is_one_line_and_leaves_nothing(model, tmp_path, capsys):
+def test_bad_suite_is_one_line(model, tmp_path, capsys):
     item = {"id": "a", "phenomenon": "p", "src": ["s"], "candidates": [["x"]], "correct": 0}
     path = tmp_path / "suite.jsonl"
     path.write_text(json.dumps(item) + "\n")
@@ -91,9 +91,7 @@ def test_instances_of_another_vocabulary_are_refused(study_files, model, tmp_pat
     assert not (tmp_path / "h.jsonl").exists()
 
 
-def test_instances_of_a_larger_vocabulary_are_refused_though_nobody_recorded_which(
-    study_files, model, tmp_path, capsys
-):
+def test_instances_of_a_larger_vocabulary_are_refused(study_files, model, tmp_path, capsys):
     given = load_instances(study_files.instances())
     manifest = {key: value for key, value in given.manifest.items() if key != "vocabulary_sha256"}
     src_tokens = given.src_tokens.copy()

@@ -41,7 +41,7 @@ def test_examples_are_accepted(name, tmp_path, monkeypatch):
     assert not unused
 
 
-def test_a_long_example_can_be_pasted_into_a_shell():
+def test_long_example_can_be_pasted():
     shown = example_of(COMMANDS["train"])
     assert " \\\n" in shown
     assert max(map(len, shown.splitlines())) <= 80

@@ -42,7 +42,7 @@ def test_an_installed_package_has_its_own_copy(tmp_path, monkeypatch):
         assert init.find_workflow() == tmp_path / scheme / "share/docmt"
 
 
-def test_what_rules_name_beside_them_is_part_of_a_study():
+def test_files_that_rules_name_are_copied():
     for file in (ROOT / "workflow/rules").glob("*.smk"):
         for name in set(re.findall(r'"(\.\./\.\./[^"]+)"', file.read_text(encoding="utf-8"))):
             assert name.removeprefix("../../").split("/")[0] in init.PARTS, name

@@ -24,7 +24,7 @@ def test_an_error_is_one_line_and_code_2(tmp_path):
     assert done.stderr == "docmt: error: missing.yaml: no such file\n"
 
 
-def test_what_the_system_refuses_is_one_line_and_code_2(tmp_path):
+def test_system_errors_are_one_line(tmp_path):
     """Full disks, read-only folders, a file where a folder is needed: found by any command, at any place."""
     (tmp_path / "file").touch()
     command = [sys.executable, "-m", "docmt", "config", "schema", "--out", "file/schema.json"]
@@ -39,7 +39,7 @@ def test_what_the_system_refuses_is_one_line_and_code_2(tmp_path):
     assert b"Traceback" in done.stderr
 
 
-def test_output_that_cannot_be_written_is_one_line_and_code_2():
+def test_output_errors_are_one_line():
     with open("/dev/full", "w") as full:
         command = [sys.executable, "-m", "docmt", "config", "presets"]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
@@ -51,7 +51,7 @@ def test_output_that_cannot_be_written_is_one_line_and_code_2():
 @pytest.mark.parametrize(
     "command", [["text", "tokenize", "--lang", "en", "--input", "a.en"], ["controlled", "generate"]]
 )
-def test_a_read_only_folder_is_one_line_and_code_2(command, small_disk, tmp_path):
+def test_read_only_folder_is_one_line(command, small_disk, tmp_path):
     (tmp_path / "a.en").write_text("One .\n")
     folder = small_disk(100)
     settings = (

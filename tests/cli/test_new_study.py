@@ -270,7 +270,7 @@ def test_xml_in_another_encoding_is_not_of_opus(tmp_path):
     assert (found.form.reader, found.languages) == ("wmt_xml", ("de", "en"))
 
 
-def test_columns_of_ids_are_those_of_the_training_split(capsys):
+def test_id_columns_come_from_the_training_split(capsys):
     score = "{en}{d}{de}{d}{id}"
     write("train.en-de.tsv", table("train", "\t", order=score))
     for split in ("dev", "test"):  # a sentence per document: all columns are unique

@@ -206,7 +206,7 @@ def test_documented_runs_have_known_targets(line, called, tmp_path):
     assert options.configfile
 
 
-def test_a_dry_run_is_a_table_of_rules_with_reasons(tmp_path):
+def test_dry_run_is_a_table_of_rules(tmp_path):
     words = [str(SMOKE), "corpora", "-n", "--set", "seeds=[2]", "--directory", str(tmp_path)]
     done = subprocess.run([sys.executable, "-m", "docmt", "run", *words], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
@@ -263,7 +263,7 @@ def remember_run(folder, *files):
     )
 
 
-def test_without_a_file_the_configuration_of_the_last_run_counts(called, tmp_path, capsys):
+def test_default_is_the_last_configuration(called, tmp_path, capsys):
     remember_run(tmp_path, tmp_path / "my.yaml", tmp_path / "more.yaml")
     options = called("training")
     assert options.configfile == [tmp_path / "my.yaml", tmp_path / "more.yaml"]
@@ -280,7 +280,7 @@ def test_another_configuration_than_the_last_runs_is_named(called, tmp_path, cap
     assert "but the last run in this folder used my.yaml more.yaml" in capsys.readouterr().err
 
 
-def test_a_copied_study_has_the_configuration_of_its_last_run(called, tmp_path):
+def test_copied_study_has_its_last_configuration(called, tmp_path):
     remember_run(tmp_path, tmp_path / "my.yaml", "/elsewhere/more.yaml")
     shutil.copytree(tmp_path, tmp_path / "copy")
     assert last_configuration(tmp_path / "copy") == [tmp_path / "copy/my.yaml", Path("/elsewhere/more.yaml")]
@@ -294,7 +294,7 @@ def test_null_removes_a_row(called, tmp_path):
     assert systems.keys() == yaml.safe_load(SMOKE.read_text())["systems"].keys() - removed
 
 
-def test_an_interrupted_run_ends_with_a_line_of_docmt_and_a_locked_folder_with_another(tmp_path):
+def test_interrupted_and_locked_runs_are_explained(tmp_path):
     words = [sys.executable, "-m", "docmt", "run", str(SMOKE), "corpora", "--cores", "1"]
     # The job ends with an error after a second, as a training that saves.
     (tmp_path / "docmt").write_text("#!/bin/sh\ntrap 'sleep 1; exit 130' INT\nwhile :; do sleep 0.2; done\n")

@@ -134,9 +134,7 @@ def test_several_files_go_into_a_folder(model, tmp_path):
         (["a.txt", "b.txt", "--out", "out", "--discourse", "t.jsonl"], "trees belong to one text"),
     ],
 )
-def test_files_that_would_be_overwritten_or_mixed_up_are_refused(
-    model, tmp_path, monkeypatch, capsys, arguments, message
-):
+def test_overwritten_or_mixed_files_are_refused(model, tmp_path, monkeypatch, capsys, arguments, message):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"the dog\n")))
     (tmp_path / "x").mkdir()
@@ -149,7 +147,7 @@ def test_files_that_would_be_overwritten_or_mixed_up_are_refused(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_list_of_sentences_is_translated_line_by_line(translate_bytes):
+def test_list_of_sentences_is_translated_by_line(translate_bytes):
     lines = [line for document in DOCUMENTS for line in [*document, ""]]
     alone = [translate_bytes(f"{line}\n".encode())[1] for line in lines]
     assert translate_bytes("\n".join(lines).encode() + b"\n", "--context", "none")[1] == "".join(alone)
@@ -201,7 +199,7 @@ def test_a_missing_or_foreign_model_is_one_line(name, message, tmp_path, monkeyp
     assert message in line
 
 
-def test_a_gpu_that_is_not_there_is_one_line(translate_bytes, monkeypatch):
+def test_missing_gpu_is_one_line(translate_bytes, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     code, _, errors = translate_bytes(b"the dog\n", "--device", "cuda")
     assert code == 2

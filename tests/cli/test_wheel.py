@@ -37,7 +37,7 @@ def wheel(tmp_path_factory):
     return wheel
 
 
-def test_a_wheel_holds_the_package_with_its_data_and_the_workflow(wheel):
+def test_wheel_contains_data_and_workflow(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
     version = wheel.name.removesuffix("-py3-none-any.whl")
     expected = {
@@ -51,7 +51,7 @@ def test_a_wheel_holds_the_package_with_its_data_and_the_workflow(wheel):
 
 
 @pytest.mark.slow
-def test_a_wheel_runs_a_study_where_no_repository_is(wheel, tmp_path):
+def test_wheel_runs_without_a_repository(wheel, tmp_path):
     environment, study = tmp_path / "environment", tmp_path / "study"
     venv.create(environment, with_pip=False, symlinks=True)
     bin_folder, packages = environment / "bin", Path(sysconfig.get_path("purelib"))

@@ -94,7 +94,7 @@ def before_stage(artifacts, declaration):
     return next(stage for (name, _), (stage, _) in artifacts.items() if name == declaration)
 
 
-def test_a_split_of_a_corpus_alone_is_on_the_command_line():
+def test_command_line_has_only_the_split():
     study = StudyView(load_config(merge(smoke_values(BASE), UNUSED)))
     spec = study.corpus_text("mine", "train", "en-de").options["spec"]
     assert list(spec.splits) == ["train"]
@@ -140,7 +140,7 @@ def test_a_corrected_reference_trains_nothing():
     assert not {key for key in changed if key[0] == "model"}
 
 
-def test_no_argument_of_a_command_grows_with_the_number_of_runs():
+def test_arguments_do_not_grow_with_runs():
     """The largest single argument for 5,000 runs, which systems limit to 128 KiB."""
     study = StudyView(smoke_config({"seeds": list(range(1, 1001))}))
     params = [*study.report().params.values(), *study.reader().params.values()]

@@ -38,12 +38,12 @@ def rules_of_files():
     }
 
 
-def test_each_rule_has_a_declaration_in_its_stage_and_each_declaration_its_rules():
+def test_rules_and_declarations_match():
     declared = {stage: sorted(rules) for stage, rules in STAGES.items()}
     assert declared == {stage: sorted(rules) for stage, rules in rules_of_files().items()}
 
 
-def test_the_snakefile_includes_every_stage_in_order_and_names_a_target_for_each():
+def test_snakefile_includes_all_stages_in_order():
     text = (ROOT / "Snakefile").read_text(encoding="utf-8")
     assert re.findall(r'include: "workflow/rules/(\w+)\.smk"', text) == list(STAGE_VERSIONS)
     assert set(STAGE_VERSIONS) <= set(re.findall(r"^rule (\w+):", text, re.MULTILINE))
@@ -128,7 +128,7 @@ def test_another_package_version_reruns_scoring_only(monkeypatch):
     assert {artifact.stage for artifact in changed} == {"evaluation", "report"}
 
 
-def test_the_number_of_shards_does_not_matter_to_trees_nor_the_beam_to_log_probabilities(smoke):
+def test_shards_and_beam_do_not_matter(smoke):
     changes = {"discourse": {"trees": {"parsed": {"n_shards": 3}}}, "decoding": {"beam_size": 7}}
     other = smoke_study(changes)
     mine, theirs = fingerprints(smoke), fingerprints(other)
@@ -147,7 +147,7 @@ def test_rules_of_contrastive_sets_matter_to_these_alone(smoke, rules, expected)
     assert {name for name in mine if mine[name].fingerprint != theirs[name].fingerprint} == expected
 
 
-def test_the_search_matters_to_log_probabilities_where_it_makes_the_context():
+def test_search_matters_where_it_makes_context():
     own = {"evaluation": {"contrast": {"context": "own"}}}
     made = [smoke_study(own | {"decoding": {"beam_size": size}}) for size in (2, 7)]
     assert len({each.probabilities(*RUN, "pronoun").fingerprint for each in made}) == 2
@@ -163,13 +163,13 @@ def test_stages_hand_on_what_others_read_or_nobody(smoke):
     assert {"results/report/report.html", "results/report/reader.html"} <= set(targets["report"])
 
 
-def test_the_report_lists_stages_and_runs_in_the_order_of_the_config(smoke):
+def test_report_follows_the_order_of_the_config(smoke):
     assert list(json.loads(smoke.report().params["study"])["stages"]) == list(STAGE_VERSIONS)
     trained = [run.system for run in smoke.trained]
     assert [file.split("/")[3] for file in smoke.report().input_files("histories")] == trained != sorted(trained)
 
 
-def test_the_reader_is_made_from_the_output_of_the_first_seeds():
+def test_reader_uses_the_first_seeds():
     def reader(**settings):
         changes = {"seeds": [5, 3], "report": {"reader": settings}}
         return smoke_study(changes)
@@ -199,7 +199,7 @@ def registry(monkeypatch):
     ARTIFACTS.update(before)
 
 
-def test_an_artifact_is_declared_once_and_takes_the_stage_of_its_declaration(registry):
+def test_artifact_is_declared_once(registry):
     calls = []
 
     @artifact("rule", stage="text")
@@ -221,7 +221,7 @@ def test_inputs_are_files_of_artifacts(smoke):
     assert targets([made])["text"] == ["a.en", "a.de", "a.documents.tsv"]
 
 
-def test_a_new_rule_needs_no_more_than_its_declaration(registry):
+def test_new_rule_needs_only_a_declaration(registry):
     """Fingerprint, inputs and targets follow; the rule and its command come on top."""
 
     @artifact("count_words", stage="text")
@@ -242,7 +242,7 @@ def test_a_new_rule_needs_no_more_than_its_declaration(registry):
     assert "results/smoke/text/words.json" in targets([*final_outputs(plan.study), made])["text"]
 
 
-def test_chained_sentences_are_other_trees_made_by_an_option_of_the_command():
+def test_chained_sentences_are_other_trees():
     changes = {"discourse": {"trees": {"parsed": {"sentences": "chain"}}}}
     plain, chained = (smoke_study(each).document_trees("smoke", "parsed", "dev") for each in ({}, changes))
     assert chained.fingerprint != plain.fingerprint
@@ -256,7 +256,7 @@ def test_loggers_are_in_no_fingerprint():
     ]
 
 
-def test_the_training_text_matters_to_scores_of_given_hypotheses_where_a_metric_reads_it(tmp_path, monkeypatch):
+def test_training_text_matters_to_some_metrics(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "given.txt").write_text("A line.\n")
     more_text = {"datasets": {"smoke": {"train": ["smoke/train", "smoke_treebank/train"]}}}
@@ -270,7 +270,7 @@ def test_the_training_text_matters_to_scores_of_given_hypotheses_where_a_metric_
     assert found == [True, False]
 
 
-def test_the_report_depends_on_the_histories_of_systems_that_are_not_scored():
+def test_report_reads_histories_of_unscored_systems():
     """Or a failed training of such a system would not run again: the report would seem to be up to date."""
     row = {"instances": "documents", "architecture": "document_transformer", "size": "tiny", "recipe": "scratch"}
     base = {"systems": {"unscored": row | {"evaluate": False}}}
@@ -281,7 +281,7 @@ def test_the_report_depends_on_the_histories_of_systems_that_are_not_scored():
     assert before.report().fingerprint != after.report().fingerprint
 
 
-def test_given_targets_are_scored_in_float32_so_that_no_precision_runs_them_again(smoke):
+def test_scoring_ignores_the_precision(smoke):
     other = smoke_study({"decoding": {"precision": "float32"}})
     for made in ("probabilities", "cxmi"):
         part = "pronoun" if made == "probabilities" else "test_smoke"
@@ -289,7 +289,7 @@ def test_given_targets_are_scored_in_float32_so_that_no_precision_runs_them_agai
         assert (mine.params, mine.fingerprint) == (theirs.params, theirs.fingerprint)
 
 
-def test_own_trees_of_one_split_do_not_matter_to_others(tmp_path, monkeypatch):
+def test_trees_of_one_split_are_separate(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     parts = ("train", "dev", "test_smoke", "suite_pronoun", "suite_deixis")
     for part in parts:

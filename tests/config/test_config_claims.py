@@ -18,7 +18,7 @@ ACCURACY = {"metric": "contrastive accuracy", "test": "pronoun", "comparisons": 
 LOSS = {"metric": "dev_loss", "comparisons": ["document_transformer > g_transformer_finetuned"]}
 
 
-def test_a_claim_needs_the_scores_or_histories_of_its_systems_alone():
+def test_claim_needs_only_its_systems():
     artifacts = StudyView(with_claims(BLEU, ACCURACY, LOSS, seeds=[1, 2]))
     assert sorted(artifacts.judged_claims("claims/claim_0").input_files()) == [
         f"{RUNS}/{system}/seed{seed}/scores.json" for system in ("rst_mix", "sentence_transformer") for seed in (1, 2)
@@ -38,14 +38,14 @@ def test_a_claim_needs_the_scores_or_histories_of_its_systems_alone():
     }
 
 
-def test_a_single_claim_reads_the_scores_of_its_control_too():
+def test_single_claim_reads_its_control():
     artifacts = StudyView(with_claims(BLEU | {"control": "claim_1"}, ACCURACY))
     alone, control = (set(artifacts.judged_claims(f"claims/{name}").input_files()) for name in ("claim_0", "claim_1"))
     assert control < alone
     assert {file.split("/")[3] for file in alone - control} == {"sentence_transformer"}
 
 
-def test_claims_change_no_fingerprint_of_a_training_or_a_score():
+def test_claims_change_no_fingerprint():
     plain, claimed = smoke_study(), StudyView(with_claims(BLEU))
     assert plain.scores_table("report").fingerprint == claimed.scores_table("report").fingerprint
     assert plain.report().fingerprint != claimed.report().fingerprint, "it shows them"

@@ -30,7 +30,7 @@ TABLE = yaml.safe_load((Path(__file__).parent / "bad_configs.yaml").read_text(en
 
 
 @pytest.mark.parametrize("name", TABLE)
-def test_config_mistake_is_one_line_that_names_the_key(name, values, tmp_path, capsys):
+def test_mistake_is_one_line_with_the_key(name, values, tmp_path, capsys):
     path, value, words = TABLE[name]
     if (example := CONFIGS / f"examples/{path}.yaml").exists():
         values = read_config_file(example)
@@ -88,7 +88,7 @@ def test_config_file_that_is_no_config_is_refused(name, tmp_path):
     assert words in str(caught.value)
 
 
-def test_a_missing_data_file_is_found_by_the_check(values, tmp_path, monkeypatch, capsys):
+def test_missing_data_file_is_reported(values, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     format = {"languages": ["en", "de"], "format": {"reader": "blank_lines"}}
     values["corpora"]["custom"] = {"own": {**format, "splits": {"all": {"files": {"en": "a.en", "de": "a.de"}}}}}

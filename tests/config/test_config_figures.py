@@ -7,7 +7,7 @@ from docmt.config.paper_columns import paper_columns
 RUNS = "results/smoke/runs"
 
 
-def test_a_figure_needs_the_scores_or_the_histories_of_its_systems_alone():
+def test_figure_needs_only_its_systems():
     made = smoke_study()
     assert made.figure("figure_2").input_files() == [
         f"{RUNS}/{system}/seed1/scores.json" for system in ("sentence_transformer", "document_transformer", "rst_mix")

@@ -76,7 +76,7 @@ def test_what_depends_on_a_file_is_made_again(folder, name, changed):
     assert {key for key in before if before[key] != after[key]} == changed
 
 
-def test_a_name_of_the_catalog_is_fetched_into_the_study(tmp_path, monkeypatch):
+def test_catalog_model_is_fetched(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     name = "opus-mt-en-de"
     values = study({**TEXT, "pretrained": name}, {"init": {"pretrained": name}, "size": "opus_mt"})
@@ -101,14 +101,14 @@ def test_a_name_of_the_catalog_is_fetched_into_the_study(tmp_path, monkeypatch):
         plan()
 
 
-def test_a_missing_folder_is_named_before_the_first_job(folder):
+def test_missing_folder_is_reported_early(folder):
     for file in folder.iterdir():
         file.unlink()
     with pytest.raises(UserError, match=r"pretrained: opus/config.json: no such file"):
         Plan.load(study(), files=[])
 
 
-def test_a_misspelt_model_is_told_from_a_missing_folder(folder):
+def test_misspelt_model_is_no_missing_folder(folder):
     folder.rename("elsewhere")
     with pytest.raises(UserError, match=r"pretrained: opus: not a folder in .* and not a model in the catalog"):
         Plan.load(study(), files=[])
@@ -180,7 +180,7 @@ def test_show_prints_the_start(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["init"] == {"pretrained": "opus"}
 
 
-def test_sizes_of_published_models_have_their_form_and_marks():
+def test_published_sizes_have_their_form():
     settings = model_settings(load_config(study()), "sentence_transformer")
     assert settings.form.zero_start
     for size, family in (("opus_mt", "marian"), ("mbart", "mbart")):

@@ -40,7 +40,7 @@ def test_splits_for_pretraining_have_their_languages(plan):
     assert "monolingual" in plan.split_pattern().split("|")
 
 
-def test_text_is_learned_on_parallel_and_monolingual_text_together(plan):
+def test_text_is_learned_on_all_documents(plan):
     made = StudyView(plan.config)
     folder = "results/smoke/text"
     assert made.codes("smoke").input_files("inputs") == [
@@ -59,7 +59,7 @@ def test_text_is_learned_on_parallel_and_monolingual_text_together(plan):
     assert study().vocabulary("smoke").params["tags"] == []
 
 
-def test_monolingual_documents_come_from_one_language_or_one_side(plan):
+def test_monolingual_documents_have_one_language(plan):
     split = StudyView(plan.config).dataset_split("smoke", "monolingual")
     assert split.params["inputs"] == [
         "results/corpora/novels/en/all",
@@ -79,7 +79,7 @@ def test_monolingual_documents_come_from_one_language_or_one_side(plan):
     assert not any("corpora/smoke/" in file for file in counts)
 
 
-def test_pairs_for_pretraining_count_for_the_overlap_with_tests(plan):
+def test_pretraining_pairs_count_for_overlap(plan):
     folder = "results/smoke/corpora/en-de"
     overlap = StudyView(plan.config).overlap("smoke")
     assert overlap.params["train"] == [f"{folder}/train", f"{folder}/sentences"]
@@ -97,7 +97,7 @@ def test_the_target_side_can_be_monolingual():
     assert row.learned_on("en") == ["train"]
 
 
-def test_instances_for_pretraining_belong_to_the_cutting_of_a_system():
+def test_pretraining_instances_belong_to_a_row():
     sections = {"corpora": {"custom": {"novels": NOVELS}}, "datasets": {"smoke": TEXT}}
     sections["systems"] = {"g_transformer_finetuned": {"training": {"tasks": ["pairs", "restoration"]}}}
     run = ("smoke", "g_transformer_finetuned", "1")
@@ -111,7 +111,7 @@ def test_instances_for_pretraining_belong_to_the_cutting_of_a_system():
     assert without.input_files("pairs") == without.input_files("monolingual") == []
 
 
-def test_other_training_text_changes_what_is_learned_from_it():
+def test_other_training_text_changes_the_text_stage():
     plain, with_text = study(), study(**TEXT)
     assert fingerprints(plain)["split"] == fingerprints(with_text)["split"]
     for name in ("truecaser", "codes", "subwords", "instances"):
@@ -130,5 +130,5 @@ def fingerprints(made):
     return {name: artifact.fingerprint for name, artifact in artifacts.items()}
 
 
-def test_licensed_and_free_monolingual_corpora_of_the_catalog_are_known():
+def test_monolingual_corpora_of_the_catalog():
     study(monolingual=["gigaword-en/train", "gum-texts/train"], sentences=["wmt14-ende/train_europarl"])

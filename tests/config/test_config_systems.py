@@ -37,7 +37,7 @@ def test_training_is_recipe_then_own_keys(values):
     )
 
 
-def test_text_of_a_dataset_is_section_then_own_keys(values):
+def test_dataset_text_overrides_the_section(values):
     values["datasets"]["controlled"]["text"] = {"bpe_merges": 77}
     config = load_config(values)
     assert text_settings(config, "controlled").bpe_merges == 77

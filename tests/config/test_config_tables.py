@@ -30,7 +30,7 @@ PUBLISHED = yaml.safe_load(
         ("tuned_documents", "✗", "✓", "documents"),
     ],
 )
-def test_tables_1_and_2_say_what_each_system_has_learned_from_and_reads(system, sentences, documents, read):
+def test_tables_1_and_2_describe_systems(system, sentences, documents, read):
     facts = paper_columns(ZHEN, system)
     assert (facts["Bi-sent"], facts["Mo-doc"], facts["Input"]) == (sentences, documents, read)
     assert ("Gap ratio" in facts) == (documents == "✓")
@@ -45,12 +45,12 @@ def test_tables_1_and_2_say_what_each_system_has_learned_from_and_reads(system, 
         ("tuned_without_joint_sent", "20%", "CA-GSR + CA-MSR", "documents"),
     ],
 )
-def test_tables_3_6_and_7_say_what_was_changed(system, gap_ratio, objective, tasks):
+def test_tables_3_6_and_7_describe_changes(system, gap_ratio, objective, tasks):
     facts = paper_columns(ZHEN, system)
     assert (facts["Gap ratio"], facts["Objective"], facts["Fine-tuning tasks"]) == (gap_ratio, objective, tasks)
 
 
-def test_a_system_on_instances_of_one_sentence_reads_sentences():
+def test_one_sentence_instances_are_sentences():
     values = read_config_file(EXAMPLES / "papers/paper_crosstask_zhen.yaml")
     alone = merge(values, {"instances": {"alone": {"max_tokens": 512, "max_sentences": 1}}})
     alone["systems"]["scratch"]["instances"] = "alone"
@@ -61,7 +61,7 @@ def test_a_system_on_instances_of_one_sentence_reads_sentences():
     ("pair", "number"),
     [("ende", n) for n in (1, 2)] + [("enru", 4)] + [("zhen", n) for n in (1, 2, 3, 5, 6, 7)],
 )
-def test_each_table_of_the_paper_has_all_rows_that_are_ours(pair, number):
+def test_paper_tables_have_all_our_rows(pair, number):
     config = load_config(read_config_file(EXAMPLES / f"papers/paper_crosstask_{pair}.yaml"))
     table = config.report.tables[f"table_{number}"]
     theirs = {f"cross-task/{row}" for row in PUBLISHED["tables"][f"Table {number}"]["rows"]}
@@ -69,7 +69,7 @@ def test_each_table_of_the_paper_has_all_rows_that_are_ours(pair, number):
     assert len(set(table.systems)) == len(table.systems)
 
 
-def test_a_table_needs_the_scores_of_its_systems_alone():
+def test_table_needs_only_its_systems():
     plan = Plan(ZHEN)
     folder = "results/zhen/runs"
     assert StudyView(plan.config).table("table_7").input_files() == [
@@ -77,7 +77,7 @@ def test_a_table_needs_the_scores_of_its_systems_alone():
     ]
 
 
-def test_a_baseline_adds_paired_tests_of_what_a_table_shows():
+def test_baseline_adds_paired_tests():
     values = read_config_file(EXAMPLES / "papers/paper_crosstask_zhen.yaml")
     table = {"title": "x", "systems": ["transformer", "tuned"], "tests": ["zhen/nist06"]}
     plan = Plan(load_config(merge(values, {"report": {"tables": {"x": table | {"baseline": "transformer"}}}})))
@@ -92,7 +92,7 @@ def test_a_baseline_adds_paired_tests_of_what_a_table_shows():
     assert not StudyView(Plan(ZHEN).config).report().input_files("differences")
 
 
-def test_the_baseline_of_the_report_is_for_all_systems_and_tests():
+def test_report_baseline_is_for_all_systems():
     made = smoke_study({"report": {"baseline": "sentence_transformer"}})
     others = [name for name in made.config.systems if name != "sentence_transformer"]
     expected = {f"results/smoke/runs/{name}/against/sentence_transformer.json" for name in others}
@@ -102,7 +102,7 @@ def test_the_baseline_of_the_report_is_for_all_systems_and_tests():
 CASES = {"title": "x", "system": "rst_mix", "baseline": "sentence_transformer", "test": "smoke/smoke"}
 
 
-def test_a_case_study_needs_the_translations_of_its_two_systems():
+def test_case_study_needs_two_systems():
     made = smoke_study({"report": {"cases": {"x": CASES}}})
     study = made.case_study("x")
     folder = "results/smoke/runs"
@@ -111,7 +111,7 @@ def test_a_case_study_needs_the_translations_of_its_two_systems():
     assert "results/tables/x.csv" in made.report().input_files("cases")
 
 
-def test_a_test_set_may_be_named_like_a_suite():
+def test_test_set_can_be_named_like_a_suite():
     table = {"title": "t", "systems": ["rst_mix"], "metrics": [CXMI], "tests": ["smoke/suite_x"]}
     changes = {"datasets": {"smoke": {"test": {"suite_x": ["smoke/test"]}}}}
     changes |= {"evaluation": {"metrics": ["s-BLEU", "d-BLEU (instances)", CXMI]}, "report": {"tables": {"t": table}}}

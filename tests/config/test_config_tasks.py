@@ -41,7 +41,7 @@ def test_a_training_reads_what_its_tasks_need(tasks, reads):
 
 
 @pytest.mark.parametrize(("tasks", "lang"), [(["restoration"], "en"), (["documents"], None)])
-def test_a_training_is_told_the_language_of_monolingual_documents(tasks, lang):
+def test_training_gets_the_monolingual_language(tasks, lang):
     made = StudyView(load(systems={"pretrained": {"training": {"tasks": tasks}}}))
     assert model(made, "pretrained").params["monolingual_lang"] == lang
 
@@ -89,7 +89,7 @@ def test_sentence_tasks_need_no_room_for_a_document():
 
 
 @pytest.mark.parametrize("file", PAPER, ids=lambda file: file.stem)
-def test_rates_of_the_full_scale_studies_are_the_papers(file):
+def test_full_scale_rates_are_the_papers(file):
     config = load_config(read_config_file(file))
     for system, factor, warmup in (("pretrained", 1.0, 16_000), ("tuned", 0.3, 4_000)):
         training = training_settings(config, system)
@@ -98,7 +98,7 @@ def test_rates_of_the_full_scale_studies_are_the_papers(file):
     assert training.pretrained_learning_rate == training.learning_rate
 
 
-def test_all_instances_that_are_read_are_counted_and_no_others():
+def test_all_instances_read_are_counted():
     targets = Plan(load()).targets()["instances"]
     assert sorted(target for target in targets if "/controlled/" in target) == sorted(
         [

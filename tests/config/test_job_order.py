@@ -29,14 +29,14 @@ def order(study):
     return sorted(systems, key=lambda name: -study.training_priority(SimpleNamespace(system=name)))
 
 
-def test_trainings_that_others_wait_for_come_first_then_those_with_more_updates():
+def test_urgent_trainings_come_first():
     updates = {"scratch": {"max_steps": 250}, "finetune": {"max_steps": 200}}
     systems = order(plan(training=updates, systems={"g_transformer_finetuned": {"training": {"max_steps": 800}}}))
     assert systems[:2] == ["sentence_transformer", "g_transformer_finetuned"]
     assert set(systems[2:4]) == {"document_transformer", "g_transformer"}
 
 
-def test_a_chain_of_trainings_is_followed_to_its_end():
+def test_chain_of_trainings_is_followed():
     """A recipe without `max_steps` counts no updates."""
     study = plan(
         systems={
@@ -61,7 +61,7 @@ def test_a_chain_of_trainings_is_followed_to_its_end():
     assert systems[-1] == "last"
 
 
-def test_every_training_is_more_urgent_than_jobs_without_a_priority():
+def test_trainings_precede_jobs_without_priority():
     study = plan("config/examples/papers/paper_crosstask_zhen.yaml")
     assert all(study.training_priority(SimpleNamespace(system=name)) > 10 for name in study.config.systems)
 
@@ -79,7 +79,7 @@ def test_threads_grow_with_the_text(tmp_path, sizes, expected):
     assert text_job_threads(None, [*files, tmp_path / "to be made"]) == expected
 
 
-def test_threads_of_a_parser_grow_with_its_part_of_the_text(tmp_path):
+def test_parser_threads_grow_with_the_text(tmp_path):
     files = {"text": 10 * BYTES_PER_ANNOTATOR, "parser.pt": 10**9}
     for name, size in files.items():
         with (tmp_path / name).open("wb") as file:

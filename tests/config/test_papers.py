@@ -90,7 +90,7 @@ def test_every_table_of_the_configs_is_listed():
 
 
 @pytest.mark.parametrize("config", CONFIGS)
-def test_every_system_of_a_paper_is_in_a_table_or_leads_to_one(config):
+def test_every_paper_system_is_in_a_table(config):
     systems = plan(config).config.systems
     shown = set(chain.from_iterable(table.systems for table in tables(config).values()))
     needed = set(shown)
@@ -132,7 +132,7 @@ def test_an_update_has_the_tokens_of_the_papers():
 
 
 @pytest.mark.parametrize("config", ["paper_gtransformer_mbart", "paper_rst_transformer_mbart"])
-def test_systems_from_mbart_are_trained_as_by_the_authors(config):
+def test_mbart_systems_follow_the_authors(config):
     """Appendix C.1 of G-Transformer and its script: all from mBART itself, without word dropout."""
     study = plan(config).config
     for name, system in study.systems.items():
@@ -152,7 +152,7 @@ def test_words_are_dropped_only_where_the_authors_do():
                 assert system.architecture.startswith(("g_transformer", "rst_")), (config, name)
 
 
-def test_the_sentence_models_of_english_to_russian_learn_from_the_six_million_pairs():
+def test_english_russian_models_use_six_million_pairs():
     for config in ("paper_gtransformer_enru", "paper_rst_transformer_enru"):
         study = plan(config).config
         assert study.datasets["opensubtitles"].sentences == ["voita2019-pairs-enru/train"]

@@ -90,7 +90,7 @@ def test_jobs_have_the_plan_of_the_run(run_file, folder):
     [read_bytes, lambda path: list(iterate_lines(path)), lambda path: open_verified(path).__enter__(), check_planned],
     ids=["bytes", "lines", "open", "other program"],
 )
-def test_changed_user_file_is_refused_where_it_is_read(read, path, run_file, folder):
+def test_changed_user_file_is_refused(read, path, run_file, folder):
     (folder / "link.en").symlink_to("talks.en")
     read(Path(path))
     (folder / "talks.en").write_text("Hello !\n", encoding="utf-8")

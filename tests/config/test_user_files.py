@@ -26,7 +26,7 @@ def write(path, text, *, time=10**9):
     os.utime(path, (time, time))
 
 
-def test_same_size_and_time_with_other_content_is_another_file(folder, monkeypatch):
+def test_same_size_and_time_is_no_proof(folder, monkeypatch):
     monkeypatch.setattr(user_files, "LARGE_BYTES", 0)
     monkeypatch.setattr(user_files, "SETTLED_SECONDS", -1)
     file = folder / "a.en"
@@ -38,7 +38,7 @@ def test_same_size_and_time_with_other_content_is_another_file(folder, monkeypat
     assert content_digest(file) == sha256_file(file) != first
 
 
-def test_a_large_file_is_hashed_once_until_it_changes(folder, monkeypatch):
+def test_large_file_is_hashed_once(folder, monkeypatch):
     monkeypatch.setattr(user_files, "LARGE_BYTES", 0)
     file = folder / "a.en"
     write(file, "one")
@@ -52,7 +52,7 @@ def test_a_large_file_is_hashed_once_until_it_changes(folder, monkeypatch):
     content_digest(file)
 
 
-def test_a_cache_that_cannot_be_read_or_written_costs_only_time(folder, monkeypatch):
+def test_bad_cache_costs_only_time(folder, monkeypatch):
     monkeypatch.setattr(user_files, "LARGE_BYTES", 0)
     monkeypatch.setattr(user_files, "SETTLED_SECONDS", -1)
     (folder / "resources").write_text("a file where a folder is needed")
@@ -60,7 +60,7 @@ def test_a_cache_that_cannot_be_read_or_written_costs_only_time(folder, monkeypa
     assert content_digest(folder / "a.en") == sha256_file(folder / "a.en")
 
 
-def test_missing_files_and_folders_are_named_with_their_key(folder):
+def test_missing_files_are_named_with_their_key(folder):
     (folder / "b").mkdir()
     for name, words in (("a", "config.x: a: no such file"), ("b", "config.x: b: is a folder, not a file")):
         with pytest.raises(UserError, match=words):
@@ -69,14 +69,14 @@ def test_missing_files_and_folders_are_named_with_their_key(folder):
         content_digest(folder / "a")
 
 
-def test_user_files_are_found_also_where_they_are_the_artifact():
+def test_user_files_can_be_artifacts():
     own = UserFile.at("trees.jsonl", where="config.x")
     trees = Artifact(own.files, {"user_file": own}, stage="discourse")
     final = Artifact(["b"], {"trees": [trees]}, stage="instances")
     assert [type(made) for made in ancestors([final, final])] == [Artifact, Artifact, UserFile]
 
 
-def test_a_pattern_counts_by_the_files_that_it_fits(folder):
+def test_pattern_counts_by_its_files(folder):
     (folder / "po").mkdir()
 
     def made():

@@ -55,7 +55,7 @@ def read_all(corpus, split):
 # Files
 
 
-def test_files_follow_the_seed_and_held_out_files_not_the_size_of_train(settings, corpus, tmp_path):
+def test_seed_decides_and_size_does_not(settings, corpus, tmp_path):
     again, small, other = tmp_path / "again", tmp_path / "small", tmp_path / "other"
     generate_corpus(settings, again)
     generate_corpus(settings.model_copy(update={"n_train_documents": 11}), small)
@@ -117,7 +117,7 @@ def test_manifest_counts_what_the_files_hold(settings, corpus):
 # What context decides
 
 
-def test_each_english_sentence_has_one_rendering_unless_context_decides(train):
+def test_one_rendering_unless_context_decides(train):
     renderings = defaultdict(set)
     for item in train:
         for placed in item.placed:
@@ -171,7 +171,7 @@ def test_a_document_has_one_noun_per_class(selection):
 # Discourse
 
 
-def test_sentences_are_subtrees_of_a_binary_tree_over_edus_that_cover_all_words(train):
+def test_sentences_are_subtrees(train):
     for item in train:
         document = DiscourseDocument.from_json(item.discourse)  # which checks EDUs, tree and arcs
         assert document.sentences == tuple(tuple(split_words(text)) for text in item.document.src)
@@ -202,7 +202,7 @@ def test_dependencies_are_the_conversion_of_the_tree(train):
         assert list(zip(arcs.heads, arcs.relations, strict=True)) == [expected[k] for k in range(len(expected))]
 
 
-def test_antecedent_is_a_tree_neighbor_far_more_often_than_a_text_neighbor(selection):
+def test_antecedents_are_tree_neighbors(selection):
     measured = measure_neighborhood((item.placed, item.discourse) for item in selection)
     assert measured["n"] > 500
     assert measured["antecedent_is_tree_neighbor"] > 0.85

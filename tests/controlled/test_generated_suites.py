@@ -52,7 +52,7 @@ def test_items_keep_the_contract(suite):
         assert item["distance"] >= 1
 
 
-def test_groups_are_two_items_with_one_focus_and_opposite_answers(suite):
+def test_groups_are_opposite_pairs(suite):
     """So whatever a model makes of one sentence pair at a time, it is right in exactly half of the items."""
     *_, items = suite
     for first, second in groups_of(items):
@@ -155,7 +155,7 @@ ORACLES = {
 }
 
 
-def test_an_oracle_with_context_is_always_right_and_distances_are_true(suite):
+def test_oracle_with_context_is_always_right(suite):
     _, name, items = suite
     for item in items:
         index, answer = ORACLES[name](item)
@@ -189,7 +189,7 @@ def blind(item):
 
 
 @pytest.mark.parametrize("name", SUITES["flat"])
-def test_documents_of_a_group_differ_in_the_deciding_sentence_alone(name):
+def test_grouped_documents_differ_in_one_sentence(name):
     """So whatever a reader makes of the others, it is right in half of the items."""
     for first, second in groups_of(items_of("flat", name)):
         assert blind(first) == blind(second)
@@ -260,7 +260,7 @@ def within_chance(points, n_groups):
 @pytest.mark.parametrize(
     ("documents", "name"), [(documents, name) for documents in SUITES for name in SUITES[documents]]
 )
-def test_rules_that_do_not_read_what_decides_are_right_in_half(documents, name, seed):
+def test_blind_rules_are_right_in_half(documents, name, seed):
     items = of_seed(documents, name, seed)
     for rule, scores_of in BLIND_RULES.items():
         if "noun" in rule and name not in ("pronoun", "structure"):
@@ -276,7 +276,7 @@ def test_rules_that_do_not_read_what_decides_are_right_in_half(documents, name, 
 @pytest.mark.parametrize(
     ("documents", "name"), [(documents, name) for documents in SUITES for name in SUITES[documents]]
 )
-def test_a_classifier_that_does_not_read_what_decides_is_right_in_half(documents, name):
+def test_blind_classifier_is_right_in_half(documents, name):
     """Naive Bayes over the words of the other sentences, learned on the items of four seeds; all five seeds in turn."""
     labeled = [
         [
@@ -301,7 +301,7 @@ def test_a_classifier_that_does_not_read_what_decides_is_right_in_half(documents
     assert within_chance(points, len(points) // 2), sum(points) / len(points)
 
 
-def test_earlier_sentences_of_a_suite_keep_the_focus_secret():
+def test_earlier_sentences_hide_the_focus():
     for item in items_of("flat", "deixis"):
         assert not re.search(r"\b[Yy]our?\b", " ".join(item["src"][:-1]))
     for item in items_of("flat", "ellipsis"):

@@ -153,7 +153,7 @@ def test_deixis_variants_show_their_address_and_no_other():
         assert not familiar.search(sentence.variants["Sie"])
 
 
-def test_one_english_sentence_has_one_german_rendering_per_choice():
+def test_each_choice_has_one_german_rendering():
     rng = Random(1)
     known: dict[str, dict] = {}
     draws = [

@@ -24,7 +24,7 @@ def test_greetings(train):
         assert 1 <= greetings[0] <= 4
 
 
-def test_it_is_the_topic_of_the_innermost_open_segment(train):
+def test_pronoun_means_the_innermost_topic(train):
     n_pronouns = 0
     for item in train:
         reading = read(item.document.src)
@@ -41,7 +41,7 @@ def test_it_is_the_topic_of_the_innermost_open_segment(train):
     assert n_pronouns > 3 * len(train)
 
 
-def test_a_topic_is_the_topic_of_one_open_segment_only(train):
+def test_topic_belongs_to_one_open_segment(train):
     for item in train:
         named = [word for text in item.document.src for word in split_words(text) if word in GENDERS]
         assert len(named[-12:]) == len(set(named[-12:]))

@@ -74,6 +74,6 @@ def expected(suites, oracle):
 
 
 @pytest.mark.parametrize("oracle", ORACLES)
-def test_the_table_of_oracles_is_what_the_suites_give(suites, oracle):
+def test_oracle_table_matches_the_suites(suites, oracle):
     row = next(line for line in DOCS.read_text(encoding="utf-8").splitlines() if line.startswith(f"| {oracle} |"))
     assert [float(cell) for cell in row.split("|")[2:6]] == [round(share) for share in expected(suites, oracle)]

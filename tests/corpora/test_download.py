@@ -201,7 +201,7 @@ def test_download_keeps_the_part_for_the_next_call(server, tmp_path):
     assert is_content(tmp_path / "file")
 
 
-def test_a_killed_download_leaves_no_file_and_the_next_call_asks_for_the_rest(server, tmp_path):
+def test_killed_download_resumes(server, tmp_path):
     release = threading.Event()
     url = server.plan("/file", {"body": CONTENT, "breaks_after": PART, "stalls": release}, {"body": CONTENT})
     code = f"from docmt.corpora.download import *; download({url!r}, Path({str(tmp_path / 'file')!r}))"
@@ -278,7 +278,7 @@ def zipped(members: dict[str, bytes]) -> bytes:
     return stream.getvalue()
 
 
-def test_fetch_tries_the_next_address_and_records_the_origin(server, tmp_path):
+def test_fetch_tries_the_next_address(server, tmp_path):
     wrong = server.plan("/wrong", {"body": b"wrong"})
     packed = server.plan("/packed", {"body": gzip.compress(CONTENT)})
     addresses = [{"url": server.plan("/lost", {"status": 404})}, {"url": wrong}, {"url": packed}]
@@ -292,7 +292,7 @@ def test_fetch_tries_the_next_address_and_records_the_origin(server, tmp_path):
     assert len(server.requests) == n_requests, "a file that is there and right is not fetched again"
 
 
-def test_fetch_says_where_to_put_the_file_when_all_fail(server, tmp_path):
+def test_fetch_says_where_to_put_the_file(server, tmp_path):
     addresses = [{"url": server.plan("/lost", {"status": 404})}, {"url": server.plan("/bad", {"body": b"bad"})}]
     corpus = entry({"a.txt": {"addresses": addresses, "sha256": sha256(CONTENT)}})
     with pytest.raises(UserError) as caught:
@@ -306,7 +306,7 @@ def test_fetch_says_where_to_put_the_file_when_all_fail(server, tmp_path):
     assert fetch_corpus(corpus, tmp_path / "out") == {"a.txt": "placed by hand"}
 
 
-def test_fetch_of_a_manual_file_says_what_to_obtain(tmp_path):
+def test_manual_file_says_what_to_obtain(tmp_path):
     corpus = entry({"a.txt": {"obtain": "the tapes from the archive"}})
     with pytest.raises(UserError, match=r"obtain the tapes from the archive, and put it at .*a\.txt"):
         fetch_corpus(corpus, tmp_path)
@@ -370,14 +370,14 @@ def test_fetch_takes_the_mirror_first(server, tmp_path, is_packed, check):
 
 
 @pytest.mark.parametrize("bad", [b"another file", gzip.compress(CONTENT)[:-100], b"\x1f\x8bno gzip"])
-def test_fetch_turns_to_the_network_when_the_mirror_holds_another_file(server, tmp_path, bad):
+def test_wrong_mirror_file_leads_to_the_network(server, tmp_path, bad):
     mirror = mirror_of(tmp_path, "a.txt.gz", bad)
     url = server.plan("/a.txt", {"body": CONTENT})
     corpus = entry({"a.txt": {"addresses": [{"url": url}], "sha256": sha256(CONTENT)}})
     assert fetch_corpus(corpus, tmp_path / "out", mirror=mirror) == {"a.txt": url}
 
 
-def test_fetch_accepts_a_variant_where_the_catalog_says_so(server, tmp_path):
+def test_fetch_accepts_a_listed_variant(server, tmp_path):
     url = server.plan("/a.txt", {"body": b"other bytes, same text"})
     corpus = entry({"a.txt": {"addresses": [{"url": url, "is_checked": False}], "sha256": sha256(CONTENT)}})
     for _ in range(2):
@@ -386,7 +386,7 @@ def test_fetch_accepts_a_variant_where_the_catalog_says_so(server, tmp_path):
 
 
 @pytest.mark.parametrize("keys", [{}, {"bytes": len(CONTENT)}])
-def test_the_first_fetch_records_a_checksum_where_none_is_published(server, tmp_path, keys):
+def test_first_fetch_records_a_checksum(server, tmp_path, keys):
     url = server.plan("/a.txt", {"body": CONTENT})
     corpus = entry({"a.txt": {"addresses": [{"url": url}]} | keys})
     for _ in range(2):
@@ -412,7 +412,7 @@ def test_fetch_keeps_archives_compressed_that_are_files_themselves(tmp_path):
 
 
 @pytest.mark.parametrize("as_member", [True, False])
-def test_a_disk_that_is_full_while_unpacking_keeps_the_download(server, small_disk, as_member):
+def test_full_disk_keeps_the_download(server, small_disk, as_member):
     """What does not fit is no sign of a corrupt archive: with more room, it is not fetched again."""
     content = bytes(1_000_000)
     body = tar_gz({"a": content}) if as_member else gzip.compress(content)

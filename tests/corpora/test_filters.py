@@ -193,7 +193,7 @@ def test_an_external_filter_drops_pairs(prefix, tmp_path):
             filtered(prefix, external={"web/train": str(keep)})
 
 
-def test_filter_command_writes_what_several_processes_find_and_shows_examples(prefix, tmp_path, capsys):
+def test_filter_command_uses_processes_and_shows_examples(prefix, tmp_path, capsys):
     for jobs in (1, 2):
         arguments = ["--inputs", str(prefix), "--languages", "en", "de", "--show", "1", "--jobs", str(jobs)]
         assert main(["corpora", "filter", *arguments, "--out", str(tmp_path / f"out{jobs}")]) == 0

@@ -68,9 +68,7 @@ OK = b"HTTP/1.1 200 OK\r\n"
     ids=["size known", "size roughly known", "size unknown", "archive"],
 )
 @pytest.mark.parametrize("has_length", [True, False])
-def test_a_file_larger_than_it_can_be_is_given_up(
-    raw_server, tmp_path, monkeypatch, keys, as_member, most_bytes, has_length
-):
+def test_too_large_file_is_given_up(raw_server, tmp_path, monkeypatch, keys, as_member, most_bytes, has_length):
     monkeypatch.setattr("docmt.corpora.fetching.MAX_BYTES", 77_777)
     length = f"Content-Length: {1 << 40}\r\n".encode() if has_length else b""
     url = raw_server([OK + length + b"\r\n"], endless(bytes(CHUNK_BYTES), 0))
@@ -98,7 +96,7 @@ def test_headers_that_trickle_are_given_up(raw_server, tmp_path, start, line):
 
 
 @pytest.mark.parametrize("place", ["http://[::1", "http://[x]/", "ftp://127.0.0.1/a", "file:///etc/hostname", "//:x/"])
-def test_a_redirection_to_no_address_leaves_the_other_addresses(server, raw_server, tmp_path, place):
+def test_bad_redirection_leaves_other_addresses(server, raw_server, tmp_path, place):
     bad = raw_server([f"HTTP/1.1 302 Found\r\nLocation: {place}\r\nContent-Length: 0\r\n\r\n".encode()])
     good = server.plan("/a", {"body": CONTENT})
     described = entry({"a": {"addresses": [{"url": bad}, {"url": good}], "sha256": sha256(CONTENT)}})
@@ -114,7 +112,7 @@ def test_the_body_of_a_redirection_is_not_read(server, raw_server, tmp_path):
 
 
 @pytest.mark.parametrize("hops", [["http://elsewhere/a"], ["http://elsewhere/a", "https://there/a"]])
-def test_an_encrypted_address_that_leads_through_an_open_one_is_refused(tmp_path, monkeypatch, hops):
+def test_downgrade_to_plain_http_is_refused(tmp_path, monkeypatch, hops):
     """Also where the last address is encrypted again."""
     places = {url: following for url, following in zip(["https://here/a", *hops], [*hops, None], strict=True)}
     asked = []

@@ -24,7 +24,7 @@ def python(tmp_path_factory):
         (EUROPARL, None, [f"{number:08d}" for number in range(1, 7)]),
     ],
 )
-def test_rows_are_fetched_with_their_documents_and_their_origin(python, tmp_path, name, documents, ids):
+def test_rows_keep_documents_and_origin(python, tmp_path, name, documents, ids):
     fetch_mtdata(MtdataCorpus(id=name, documents=documents, python=python), tmp_path / "all.tsv")
     expected = [f"{document}\tSatz {number}.\tSentence {number}." for number, document in enumerate(ids)]
     assert read_lines(tmp_path / "all.tsv") == expected

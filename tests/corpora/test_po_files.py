@@ -42,7 +42,7 @@ def read_po(tmp_path):
     return run
 
 
-def test_pages_of_one_name_in_two_files_are_two_documents(read_po):
+def test_equal_pages_in_two_files_are_separate(read_po):
     found, counts = read_po(
         {
             "b/x.po": po(("p.xhp", "One", "Eins"), ("q.xhp", "Two", "Zwei")),
@@ -55,12 +55,12 @@ def test_pages_of_one_name_in_two_files_are_two_documents(read_po):
 
 
 @pytest.mark.parametrize("line", ["", ":²", f":{'9' * 5000}"])
-def test_without_line_numbers_the_order_is_that_of_the_file(read_po, line):
+def test_file_order_without_line_numbers(read_po, line):
     found, _ = read_po({"a.po": po((f"p{line}", "Z", "z"), ("p", "A", "a"))})
     assert found["a/p"] == [("Z", "z"), ("A", "a")]
 
 
-def test_what_is_left_out_is_counted_where_it_occurs(read_po):
+def test_omissions_are_counted_by_reference(read_po):
     content = po(("p:1 q:2", "Same", "Same"), ("p:2", "Text", "Wort"), ("p:3", "<idx>a; b</idx>", "<idx>c</idx>"))
     content += '\n#: p:4\nmsgid "Untranslated"\nmsgstr ""\n\n#: p:5 p:6\n#, fuzzy\nmsgid "Unsure"\nmsgstr "Unsicher"\n'
     content += '\n#: p:7\nmsgid ">>> 1\\n1\\n"\nmsgstr "<<< 1\\n1\\n"\n\n#: p:8\nmsgid "<br/>"\nmsgstr "<br/>"\n'
@@ -77,7 +77,7 @@ def test_what_is_left_out_is_counted_where_it_occurs(read_po):
     assert counts.empty_documents == 1, "page q"
 
 
-def test_by_default_nothing_that_is_translated_is_left_out_or_altered(read_po):
+def test_all_translations_are_kept_by_default(read_po):
     pairs = [("<b>Same</b>", "<b>Same</b>"), ("~File. Two.", "~Datei. Zwei."), ("<idx>a</idx>", "<idx>b</idx>")]
     found, counts = read_po({"a.po": po(*(("p", *pair) for pair in pairs))})
     assert found["a/p"] == pairs

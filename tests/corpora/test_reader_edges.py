@@ -102,7 +102,7 @@ def tmx(*units, declared="UTF-8"):
         ("<ph>&lt;br&gt;</ph> ", "six lines"),
     ],
 )
-def test_a_code_that_breaks_the_line_is_a_blank(tmp_path, code, expected):
+def test_line_breaking_code_is_a_blank(tmp_path, code, expected):
     found, _ = sides(tmp_path, {"both": tmx(UNIT.format("en", f"six{code}lines", "de", "x"))}, reader="tmx")
     assert found == [[[expected], ["x"]]]
 

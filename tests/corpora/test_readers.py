@@ -15,7 +15,7 @@ LANGUAGES = ("en", "de")
 
 
 class TestMarkedLines:
-    def test_crlf_bom_and_unicode_line_ends_do_not_move_sentences(self, tmp_path):
+    def test_unusual_line_ends_move_no_sentence(self, tmp_path):
         en = "\ufeff<d>\r\nA\u2028a\r\nB\x85b\r\n<d>\r\nC\u00a0c\r\n"
         documents, counts = parse(tmp_path, {"en": en, "de": "<d>\nÄ\nÖ\u2029\n<d>\nÜ\n"}, reader="marked_lines")
         assert texts(documents) == [
@@ -40,7 +40,7 @@ class TestMarkedLines:
         assert documents[0].src == ("a b c",)
         assert counts.joined_sentences == 1
 
-    def test_byte_order_marks_of_joined_files_are_removed_and_counted(self, tmp_path):
+    def test_inner_byte_order_marks_are_removed(self, tmp_path):
         files = {"en": "\ufeff<d>\nA\n\ufeffB\n", "de": "<d>\nC\n\ufeff\n"}
         documents, counts = parse(tmp_path, files, reader="marked_lines")
         assert texts(documents) == [("00001", ["A", "B"], ["C", ""])]
@@ -89,7 +89,7 @@ class TestOtherLines:
         assert [len(document) for document in documents] == [1, 1]
         assert counts.empty_source == 1
 
-    def test_single_lines_of_unequal_number_name_the_first_bad_line(self, tmp_path):
+    def test_unequal_lines_name_the_first_bad_one(self, tmp_path):
         text = refusal(tmp_path, {"en": "A\nB\nC\n", "de": "A\n"}, reader="single_lines")
         assert "3 lines" in text
         assert "1 in" in text
@@ -119,7 +119,7 @@ class TestVerses:
     EN = "### Genesis\n\n[1:1]  In the beginning \n[1:2] And\n[1:3] \n[2:1] Two\n### Psalms\n[1:1] P\n"
     DE = "### Genesis\n\n[1:1] Am Anfang\n[1:3] Drei\n[2:1] Zwei\n[2:2] Mehr\n### Psalms\n[1:1] Q\n"
 
-    def test_pairs_by_key_and_counts_what_has_no_counterpart(self, tmp_path):
+    def test_pairs_by_key_count_the_unpaired(self, tmp_path):
         documents, counts = parse(tmp_path, {"en": self.EN, "de": self.DE}, reader="verses")
         assert texts(documents) == [
             ("Genesis 1", ["In the beginning"], ["Am Anfang"]),
@@ -143,7 +143,7 @@ class TestVerses:
         assert [name for name, _, _ in parts["test"]] == ["A 1", "A 11", "A 21", "B 1", "B 11", "B 21"]
         assert [name for name, _, _ in parts["dev"]] == ["A 6", "A 26", "B 6", "B 26"]
 
-    def test_chapters_of_other_numbering_and_books_can_be_skipped(self, tmp_path):
+    def test_other_chapters_can_be_skipped(self, tmp_path):
         options = {"has_equal_chapters_only": True, "skipped_books": ["Psalms"]}
         with pytest.raises(UserError, match="share no verses"):
             parse(tmp_path, {"en": self.EN, "de": self.DE}, reader="verses", **options)
@@ -235,7 +235,7 @@ class TestDialogues:
         assert texts(documents) == [("1", ['A, "b"', "two lines\u2028x"], ["C", "D"]), ("2", [""], ["E"])]
         assert counts.empty_source == 1
 
-    def test_a_headed_tsv_has_quotes_as_text_and_needs_no_id(self, tmp_path):
+    def test_headed_tsv_needs_no_id(self, tmp_path):
         content = 'source\ttarget\n"A" b\t"C\nD\t"E\n'
         settings = {"id": None, "delimiter": "\t", "quotes": False}
         documents, _ = parse(tmp_path, {"both": content}, reader="dialogue_csv", **settings)

@@ -41,7 +41,7 @@ def test_segments_read_files_that_are_not_well_formed(tmp_path):
     assert (counts.empty_target, counts.joined_sentences) == (1, 1)
 
 
-def test_segments_pair_documents_by_name_and_count_further_references(tmp_path):
+def test_segments_pair_documents_by_name(tmp_path):
     en = '<doc docid="a"><seg id="1">A</seg></doc><doc docid="b"><seg id="1">B</seg></doc>'
     de = (
         '<doc docid="b" sysid="x"><seg id="1">Zwei</seg></doc><doc docid="a" sysid="x"><seg id="1">Eins</seg></doc>'
@@ -61,7 +61,7 @@ def test_segments_pair_documents_by_name_and_count_further_references(tmp_path):
         ('<tstset sysid="r1">{A}</tstset><tstset sysid="r2">{B}</tstset>', ("", "")),
     ],
 )
-def test_further_references_have_a_name_of_their_set_or_document(tmp_path, content, names):
+def test_further_references_are_named(tmp_path, content, names):
     texts = {
         side: f'<doc docid="a"{name}>\n<hl><seg id="1">{side} &amp; a</seg></hl></doc>'
         f"\n<DOC docid=b{name}><seg id=1></seg></DOC>"
@@ -180,6 +180,6 @@ def test_iwslt_training_text(tmp_path, has_doc):
     assert counts.empty_both == 1
 
 
-def test_iwslt_training_text_refuses_a_talk_of_other_length(tmp_path):
+def test_iwslt_talk_of_other_length_is_refused(tmp_path):
     with pytest.raises(UserError, match=r"document 7: 2 sentences .* 1 in .* line 8 of the first file and line 8"):
         parse(tmp_path, {"en": talk(7, "a", "b"), "de": talk(7, "a")}, reader="iwslt_train")

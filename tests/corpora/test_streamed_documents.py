@@ -74,7 +74,7 @@ def combine(folder):
 
 @pytest.mark.parametrize("lang", EN_DE)
 @pytest.mark.parametrize("lines", [["a", ""], ["a", "", "b", "c", "d"], []])
-def test_a_side_of_another_length_is_one_error_and_no_file(corpora, capsys, lang, lines):
+def test_unequal_sides_leave_no_file(corpora, capsys, lang, lines):
     write_lines(corpora / f"two/train.{lang}", lines)
     assert combine(corpora) == 2
     error = capsys.readouterr().err
@@ -85,7 +85,7 @@ def test_a_side_of_another_length_is_one_error_and_no_file(corpora, capsys, lang
 
 
 @pytest.mark.parametrize("is_collision", [False, True])
-def test_a_duplicate_id_is_named_even_if_hashes_collide(tmp_path, monkeypatch, is_collision):
+def test_duplicate_id_is_found_despite_collisions(tmp_path, monkeypatch, is_collision):
     if is_collision:
         monkeypatch.setattr("docmt.corpora.documents.hash", lambda name: 7, raising=False)
     write_lines(tmp_path / "good", ["document\tn_sentences", "x\t1", "y\t2", "z\t1"])

@@ -16,7 +16,7 @@ def voita(candidates: list[str], correct: int = 0, src: str = "a _eos b") -> dic
     return {"src": src, "dst": candidates, "true_ind": correct, "ctx_dist": 1}
 
 
-def test_voita_items_keep_the_correct_index_and_lose_ties(tmp_path):
+def test_voita_items_lose_ties(tmp_path):
     values = [
         voita(["x _eos 1", "x _eos 2", "x _eos 2"], correct=1),
         voita(["x _eos 1", "x _eos 1"]),
@@ -100,7 +100,7 @@ def cloze(folder, **changes):
     return convert(folder, files, **CLOZE | changes)[0]
 
 
-def test_a_cloze_item_ends_in_the_first_form_or_in_one_of_the_other_kind(tmp_path):
+def test_cloze_items_end_in_either_form(tmp_path):
     """Not tested: sentences without context, with another possible source, with forms of both kinds, or with none."""
     see, call, last = cloze(tmp_path)
     assert see["candidates"] == [["Du schläfst.", f"Wir sehen {form}"] for form in ("euch", "dich", "dir")]
@@ -111,7 +111,7 @@ def test_a_cloze_item_ends_in_the_first_form_or_in_one_of_the_other_kind(tmp_pat
     assert [candidate[-1] for candidate in last["candidates"]] == ["Ihr", "Du"]
 
 
-def test_where_a_capital_may_be_polite_counterparts_have_both_cases(tmp_path):
+def test_polite_counterparts_have_both_cases(tmp_path):
     see, call, last = cloze(tmp_path, has_polite_capitals=True)
     assert [candidate[-1][10:] for candidate in see["candidates"]] == ["euch", "dich", "Dich", "dir", "Dir"]
     assert [candidate[-1] for candidate in call["candidates"]] == ["Du", "ihr", "Ihr"]
@@ -195,7 +195,7 @@ def contrapro_files():
     return {"en": en, "de": de, "fields": fields}
 
 
-def test_contrapro_gets_distance_where_fields_know_it_and_always_the_pronoun(tmp_path):
+def test_contrapro_distances_and_pronouns(tmp_path):
     items = convert(tmp_path, contrapro_files(), reader="contrapro_suite")[0]
     assert [(item["distance"], item["kind"]) for item in items] == [(1, "sie"), (None, "er")]
 

@@ -62,7 +62,7 @@ def test_batched_equals_alone(name):
 
 
 @pytest.mark.parametrize("n_scores", [1, 500])
-def test_scores_of_a_batch_in_chunks_are_the_same(n_scores, monkeypatch):
+def test_chunked_scores_are_equal(n_scores, monkeypatch):
     model, documents = make("g_transformer"), sources((3, 1, 9, 1, 5, 2), seed=1)
     expected = search(model, documents)
     monkeypatch.setitem(CHUNK_SCORES, "cpu", n_scores)
@@ -111,7 +111,7 @@ def test_a_free_stream_ends_and_holds_words_alone(architecture, name):
 
 
 @pytest.mark.parametrize("architecture", ["g_transformer", "sentence_transformer"])
-def test_a_forced_end_is_counted_and_pays_its_probability(architecture):
+def test_forced_end_is_counted_and_paid(architecture):
     """A model that never ends a sentence by itself: `</s>` is the least likely symbol."""
     model = make_model(architecture)
     logits = model.logits
@@ -128,7 +128,7 @@ def test_a_forced_end_is_counted_and_pays_its_probability(architecture):
 
 @pytest.mark.parametrize("architecture", ["g_transformer", "document_transformer"])
 @pytest.mark.parametrize("value", [torch.nan, torch.inf])
-def test_scores_that_are_no_numbers_are_an_error_of_one_line(architecture, value):
+def test_nan_scores_are_one_line(architecture, value):
     model = make_model(architecture)
     logits = model.logits
     model.logits = lambda hidden: logits(hidden).index_fill(1, torch.tensor(N_SPECIALS + 3), value)

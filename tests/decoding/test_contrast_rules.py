@@ -41,7 +41,7 @@ def test_per_token_divides_by_the_labels(study_files, architecture):
 
 
 @pytest.mark.parametrize("rule", get_args(ContrastScore))
-def test_a_candidate_that_breaks_off_before_its_first_word_is_certain(study_files, rule):
+def test_empty_continuation_is_certain(study_files, rule):
     trained = untrained(study_files, "g_transformer")
     assert scores(trained, [Candidate(["the dog"], [""], is_prefix=True)], rule) == [0.0]
 

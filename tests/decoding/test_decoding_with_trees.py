@@ -81,7 +81,7 @@ def test_only_nodes_of_use_later_are_kept(monkeypatch):
 
 
 @pytest.mark.parametrize("beam", [1, 5, 8, 70])
-def test_rows_of_the_bias_begin_at_multiples_of_eight(beam):
+def test_bias_rows_are_aligned_to_eight(beam):
     """Otherwise, the memory-efficient kernel of a GPU copies the bias in every layer."""
     layout = layout_of([-1, 0])
     for view in (caches.Visibility(), RelatedVisibility(layout, "rst", torch.device("cpu"))):

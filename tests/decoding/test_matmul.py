@@ -43,7 +43,7 @@ def closeness(found, expected):
 @pytest.mark.parametrize("shape", [(7, 12), (96, 16), (16, 96)])
 @pytest.mark.parametrize("has_bias", [True, False])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_products_equal_linear_maps_for_any_number_of_rows(shape, has_bias, dtype):
+def test_products_equal_linear_maps(shape, has_bias, dtype):
     torch.manual_seed(0)
     weight = torch.randn(shape, dtype=dtype)
     bias = torch.randn(shape[0], dtype=dtype) if has_bias else None
@@ -112,7 +112,7 @@ def test_int8_scores_its_translations_nearly_as_float32_does(architecture):
         assert hypothesis.log_probability != expected
 
 
-def test_a_prepared_model_keeps_its_weights_when_the_model_is_trained_on():
+def test_prepared_model_keeps_its_weights():
     model = random_model("g_transformer")
     tokens, layout = random_batch(model.settings)
     prepared = prepare_search(model, DecodingSettings(), "cpu")

@@ -32,7 +32,7 @@ def run(costs, memory, budget):
     return [len(batch) for batch in batches]
 
 
-def test_a_batch_that_does_not_fit_is_halved_and_so_are_the_next(caplog):
+def test_too_large_batch_is_halved(caplog):
     costs = [10] * 8 + [5] * 8
     memory = SmallMemory(25)
     with caplog.at_level(logging.WARNING):
@@ -41,7 +41,7 @@ def test_a_batch_that_does_not_fit_is_halved_and_so_are_the_next(caplog):
     assert [record.args for record in caplog.records] == [(8, 40), (4, 20)]
 
 
-def test_an_instance_that_does_not_fit_alone_is_an_error_of_one_line():
+def test_too_large_instance_is_one_line():
     with pytest.raises(UserError, match="an instance of 30 source tokens does not fit") as error:
         run([30, 10], SmallMemory(25), 60)
     assert "\n" not in str(error.value)
@@ -59,7 +59,7 @@ def test_no_items_make_no_batches():
     assert run([], SmallMemory(1), 10) == []
 
 
-def test_a_gpu_takes_large_batches_whatever_the_settings_say(overfitted, monkeypatch):
+def test_gpu_takes_large_batches(overfitted, monkeypatch):
     monkeypatch.setattr(translation, "prepare_search", lambda model, *_: model)
     trained = load_model(overfitted("g_transformer"))
     budgets = [(4096, "cpu", 4096), (4096, "cuda", GPU_BATCH_TOKENS), (1_000_000, "cuda", 1_000_000)]

@@ -57,7 +57,7 @@ def test_batched_equals_one_by_one(architecture, context):
 
 
 @pytest.mark.parametrize(("architecture", "context"), USES)
-def test_greedy_search_is_the_same_in_one_search_over_the_document(architecture, context):
+def test_greedy_search_equals_the_document_search(architecture, context):
     model = make_model(architecture)
     documents = sources((3, 1, 6), seed=2)
     whole = run(model, documents, context, way=search_instances, beam_size=1)
@@ -66,7 +66,7 @@ def test_greedy_search_is_the_same_in_one_search_over_the_document(architecture,
 
 
 @pytest.mark.parametrize("architecture", ["global_context", "han", "cadec"])
-def test_without_context_every_sentence_is_a_document_of_its_own(architecture):
+def test_without_context_sentences_are_documents(architecture):
     model = make_model(architecture)
     documents = sources((5, 2), seed=4)
     sentences = [[sentence] for document in documents for sentence in document]
@@ -79,7 +79,7 @@ def test_without_context_every_sentence_is_a_document_of_its_own(architecture):
     assert together != found(documents, "document")
 
 
-def test_a_joined_hypothesis_counts_the_labels_of_all_sentences():
+def test_joined_hypothesis_counts_all_labels():
     parts = [
         BeamHypothesis([[7, 8]], -3.0, -1.0, 0),
         BeamHypothesis([[]], -0.5, -0.5, 0),
@@ -89,7 +89,7 @@ def test_a_joined_hypothesis_counts_the_labels_of_all_sentences():
     assert joined == BeamHypothesis([[7, 8], [], [9]], -6.0, -6.0 / 6**0.5, 1)
 
 
-def test_a_sentence_model_can_be_searched_like_a_document_model():
+def test_sentence_model_searches_documents():
     model, documents = make_model("sentence_transformer"), sources((3,), seed=2)
 
     def found(**values):
@@ -105,7 +105,7 @@ def test_a_sentence_model_can_be_searched_like_a_document_model():
 
 
 @pytest.mark.parametrize("architecture", ["global_context", "g_transformer", "document_transformer"])
-def test_a_target_starts_with_its_tag_and_makes_no_special(architecture):
+def test_target_starts_with_its_tag(architecture):
     model = make_model(architecture)
     source = sources((4,), seed=5)
     way = search_sentences if architecture == "global_context" else search_instances
@@ -117,7 +117,7 @@ def test_a_target_starts_with_its_tag_and_makes_no_special(architecture):
         assert hypothesis.log_probability == pytest.approx(expected, rel=1e-5)
 
 
-def test_a_model_with_tags_writes_them_before_every_sentence(study_files):
+def test_tags_begin_every_sentence(study_files):
     trained = untrained(study_files, "global_context", extras=("[MASK1]", "[MASK2]", "<de>", "<en>"))
     assert trained.encode("the dog", "src")[0] == 9
     assert trained.encode("das Tier", "tgt")[0] == 8
@@ -179,7 +179,7 @@ def test_given_translations_are_scored_with_and_without_context(study_files, con
 
 @pytest.mark.parametrize("architecture", ["g_transformer", "sentence_transformer"])
 @pytest.mark.parametrize("use", [Translator, TargetScorer])
-def test_a_model_without_context_encoder_cannot_leave_it_out(study_files, architecture, use):
+def test_context_encoder_is_needed_to_skip(study_files, architecture, use):
     with pytest.raises(UserError, match=r"decoding\.context: none skips the context module"):
         use(untrained(study_files, architecture), DecodingSettings(context="none"))
 
@@ -191,7 +191,7 @@ def sentence_log_probabilities(model, source, sentences):
     return [float(part.sum()) for part in labels.detach().split(batch.layout.tgt_lengths_G.tolist())]
 
 
-def test_a_huge_beam_finds_the_best_translation_of_each_sentence():
+def test_huge_beam_finds_the_best():
     words = range(N_SPECIALS, N_SPECIALS + 5)
     model = make_model("global_context", n_symbols=N_SPECIALS + len(words))
     source = [np.array([BOS, words[i], EOS]) for i in range(3)]

@@ -58,7 +58,7 @@ def test_the_size_of_batches_changes_nothing(overfitted, study_files, max_batch_
 
 
 @pytest.mark.parametrize("cutting", [{"max_tokens": 8}, {"max_tokens": 20}, {"max_sentences": 2}, {}])
-def test_long_documents_are_split_as_in_training_and_put_together_again(overfitted, cutting):
+def test_long_documents_are_split_and_joined(overfitted, cutting):
     trained = load_model(overfitted("sentence_transformer"))
     translator = make_translator(dataclasses.replace(trained, instance_settings=cutting))
     sources = list(translator._split(DOCUMENTS[2], None))

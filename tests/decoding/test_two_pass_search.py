@@ -78,7 +78,7 @@ def greedy(model, src, known, drafts, limit):
 
 
 @torch.no_grad()
-def test_a_greedy_search_finds_what_a_plain_one_finds():
+def test_greedy_search_equals_a_plain_one():
     """Each sentence after the final translations of those before."""
     model, documents = make_model("cadec", seed=2), sources((5, 1, 2), longest=5)
     search = two_passes(model, documents, beam_size=1)
@@ -123,7 +123,7 @@ def test_a_target_starts_with_its_tag():
     assert found.log_probability == pytest.approx(float(expected), rel=1e-5)
 
 
-def test_a_second_start_symbol_is_given_in_both_passes():
+def test_both_passes_get_the_second_symbol():
     marks = {"src_before": [], "src_after": ["</s>"], "tgt_before": ["</s>", "{tgt}"]}
     model, src = make_model("cadec", marks=marks), [np.array([10, 11, EOS]), np.array([12, EOS]), np.array([EOS])]
     search = two_passes(model, [src], symbols=TargetSymbols(start=EOS, n_specials=9, forced=8))
@@ -173,7 +173,7 @@ def test_a_file_translates_documents_and_single_sentences(trained, tmp_path):
     ]  # fmt: skip
 
 
-def test_given_translations_are_scored_with_drafts_of_their_source(trained):
+def test_forced_translations_have_source_drafts(trained):
     settings = DecodingSettings(beam_size=2)
     candidates = [Candidate(document, target) for document in DOCUMENTS for target in (document, document[::-1])]
     found = TargetScorer(trained, settings).score(candidates)
@@ -200,7 +200,7 @@ def test_a_source_is_drafted_once(trained, monkeypatch):
     assert len(drafted) == 1
 
 
-def test_what_context_adds_to_a_first_sentence_is_nothing(trained):
+def test_first_sentence_gains_nothing_from_context(trained):
     references = [Candidate(document, document) for document in DOCUMENTS]
     for gains in score_references([], references, TargetScorer(trained, DecodingSettings()))[CXMI]:
         assert gains[0] == pytest.approx(0, abs=1e-4)

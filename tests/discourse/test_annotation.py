@@ -163,7 +163,7 @@ def test_several_processes_write_the_bytes_of_one(files, models, tmp_path, monke
     assert counts[0].startswith(f"documents {len(LENGTHS)}, edus ")
 
 
-def test_mistakes_in_models_are_one_line_from_several_processes(files, models, tmp_path, monkeypatch, capfd):
+def test_mistakes_in_processes_are_one_line(files, models, tmp_path, monkeypatch, capfd):
     monkeypatch.setattr(annotation, "BATCH_WORDS", 20)
     command = f"discourse annotate --text {files[0]} --documents {files[1]} --lang en --out {tmp_path}/out".split()
     for parser, message in (

@@ -57,7 +57,7 @@ def test_join_names_what_does_not_fit():
             join(children, letters, relations)
 
 
-def test_join_pair_puts_the_relation_at_the_satellite_or_at_both_nuclei():
+def test_join_pair_places_the_relation():
     assert join_pair(leaf(0), leaf(1), "NS", "r").relations == (SPAN, "r")
     assert join_pair(leaf(0), leaf(1), "SN", "r").relations == ("r", SPAN)
     assert join_pair(leaf(0), leaf(1), "NN", "r").relations == ("r", "r")
@@ -104,7 +104,7 @@ def test_binarizing_keeps_leaves_and_dependency_arcs(tree):
     assert to_dependencies(binary, n_edus) == nary_to_dependencies(tree, n_edus)
 
 
-def test_flatten_merges_only_lists_of_one_relation_on_the_right_spine():
+def test_flatten_merges_lists_of_one_relation():
     pair = join_pair(leaf(1), leaf(2), "NN", "list")
     other = join_pair(leaf(0), pair, "NN", "contrast")
     left = join_pair(join_pair(leaf(0), leaf(1), "NN", "list"), leaf(2), "NN", "list")
@@ -113,7 +113,7 @@ def test_flatten_merges_only_lists_of_one_relation_on_the_right_spine():
         assert flatten(tree) == tree
 
 
-def test_flatten_keeps_the_names_and_heads_of_nuclei_with_several_relations():
+def test_flatten_keeps_names_and_heads():
     inner = join([leaf(1), leaf(2)], "NN", ("list", "contrast"))
     for tree in (join([leaf(0), inner], "NN", ("list", "joint")), join([leaf(0), inner], "NN", ("list", "list"))):
         assert flatten(tree) == tree

@@ -35,7 +35,7 @@ def test_binary_list_becomes_a_star_not_a_chain():
     assert nary_to_dependencies(tree, 3).heads == (NO_HEAD, 0, 1)
 
 
-def test_list_in_a_list_with_three_members_is_not_flattened():
+def test_list_in_a_list_stays():
     tree = join([leaf(0), leaf(1), join_pair(leaf(2), leaf(3), "NN", "list")], "NNN", ("list",) * 3)
     assert to_dependencies(tree, 4).heads == (NO_HEAD, 0, 0, 2)
 
@@ -94,7 +94,7 @@ def test_merged_to_sentences_is_a_tree(heads, data):
     assert {(unit, head) for unit, head in enumerate(merged) if head != NO_HEAD} <= between
 
 
-def test_sentence_takes_the_arc_of_its_highest_leftmost_edu():
+def test_sentence_takes_the_highest_left_arc():
     #        EDU 0 is the root; sentence 2 = EDUs 3, 4, with heads in sentences 1 and 0
     heads, sentence_of = [NO_HEAD, 0, 1, 2, 0], [0, 1, 1, 2, 2]
     assert merge_to_sentences(heads, sentence_of, 3) == (NO_HEAD, 0, 0)

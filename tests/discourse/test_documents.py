@@ -74,7 +74,7 @@ def arcs(*heads):
         ({"paragraphs": ()}, "paragraphs"),
     ],
 )
-def test_what_does_not_fit_is_refused_with_the_documents_name(changes, message):
+def test_bad_document_is_named(changes, message):
     with pytest.raises(UserError, match=message) as caught:
         document(**changes)
     assert "'d1'" in str(caught.value)

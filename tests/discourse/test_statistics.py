@@ -89,11 +89,11 @@ def test_a_file_of_arcs_has_no_constituent_figures():
     assert (row["dependency_depth"], row["chain_percent"], row["documents_without_tree"]) == (1.0, 100.0, 0)
 
 
-def test_figures_of_constituents_are_over_the_documents_that_have_them():
+def test_constituent_figures_need_constituents():
     assert gather_statistics([WHOLE, ARCS]).row()["whole_sentences_percent"] == 100.0
 
 
-def test_documents_without_tree_are_counted_and_leave_the_tree_figures_alone():
+def test_documents_without_tree_are_counted():
     row = gather_statistics([document([3], [[1]]), WHOLE]).row()
     assert (row["documents"], row["documents_without_tree"], row["edus"]) == (2, 1, 5)
     assert row["dependency_depth"] == 2.0
@@ -107,7 +107,7 @@ def test_nothing_to_count_gives_no_figures():
     assert gather_statistics([document([3], [[]], tree=leaf(0))]).relation_rows() == []
 
 
-def test_n_ary_and_binary_trees_give_the_same_figures():
+def test_binary_and_n_ary_figures_agree():
     nary = join([leaf(0), leaf(1), leaf(2), leaf(3)], "NNNS", ("list", "list", "list", "cause"))
     rows = [gather_statistics([document([4, 1], [[1, 2], []], tree=t)]).row() for t in (nary, binarize(nary))]
     assert rows[0] == rows[1]
@@ -194,7 +194,7 @@ def test_files_of_one_name_are_one_row(tmp_path):
     assert (tmp_path / "shards.csv").read_text() == (tmp_path / "whole.csv").read_text()
 
 
-def test_relations_of_files_without_trees_are_an_empty_table(tmp_path):
+def test_no_trees_give_an_empty_table(tmp_path):
     plain = DiscourseDocument("plain", (("a",),), (Edu(0, 0, 1),))
     write_discourse(tmp_path / "a.jsonl", [plain])
     out = tmp_path / "out.csv"

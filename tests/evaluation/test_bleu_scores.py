@@ -89,13 +89,13 @@ def test_tokenized_scores_equal_multi_bleu(seed):
         assert rows[name]["value"] == pytest.approx(multi_bleu(*pairs), abs=1e-9)
 
 
-def test_no_common_four_gram_is_zero_as_in_multi_bleu():
+def test_no_common_four_gram_is_zero():
     rows = scores_by_metric(make_hypotheses(["eins", "zwei", "", "Das Haus ja nein so", "", ""]))
     assert rows["tokenized s-BLEU"]["value"] == 0
     assert rows["s-BLEU"]["value"] > 0  # sacreBLEU smooths
 
 
-def test_empty_hypotheses_score_zero_and_an_empty_reference_is_no_error():
+def test_empty_hypotheses_score_zero():
     empty = make_hypotheses([""] * 6)
     assert all(row["value"] == 0 for row in scores_by_metric(empty).values())
     ratio = scores_by_metric(empty, [""] * 6)["length ratio"]
@@ -146,7 +146,7 @@ def test_lowercase_ignores_case():
     assert scores_by_metric(make_hypotheses(upper))["s-BLEU"]["value"] < 60
 
 
-def test_several_references_are_those_of_sacrebleu_in_all_units():
+def test_several_references_equal_sacrebleu():
     translation = ["Der Hund ist müde, er schläft.", "Sie sagte: „Komm!“", "", "Das Haus am Fluss.", "Nein.", "Ende"]
     more = [["Der Hund ist müde, er schläft."] + [""] * 5, translation]
     settings = EvaluationSettings(metrics=["s-BLEU", "d-BLEU (documents)", "tokenized s-BLEU", "chrF"])
@@ -163,7 +163,7 @@ def test_several_references_are_those_of_sacrebleu_in_all_units():
     assert rows(more[0], REFERENCE)["chrF"]["value"] == two["chrF"]["value"]
 
 
-def test_d_bleu_of_doc2doc_is_lower_cased_multi_bleu_over_documents():
+def test_d_bleu_of_doc2doc_is_multi_bleu():
     settings = EvaluationSettings(metrics=["Doc2Doc d-BLEU", "d-BLEU (documents)"])
     translation = [REFERENCE[0].upper(), *REFERENCE[1:4], "Wir kaufen", "Ende"]
     rows = scores_by_metric(make_hypotheses(translation), settings=settings)

@@ -56,7 +56,7 @@ def test_ties_count_by_the_rule(correct, scores, wrong, first):
         assert (row["value"], row["chance"]) == (value, pytest.approx(100 / 3))
 
 
-def test_signatures_differ_by_rule_and_the_default_is_what_it_was():
+def test_signatures_differ_by_rule():
     def signature(**rules):
         return score_contrast([item("a")], {"a": [1, 0]}, ContrastSettings(**rules))[0]["signature"]
 

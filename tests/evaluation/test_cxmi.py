@@ -52,7 +52,7 @@ def test_a_free_stream_counts_words_and_ends_only(study_files):
 
 
 @pytest.mark.parametrize("tags", [(), ("en", "de")])
-def test_a_sentence_of_a_free_stream_has_the_same_labels_alone(tags, tmp_path):
+def test_lone_sentence_has_the_same_labels(tags, tmp_path):
     """By a model that predicts all symbols alike, so that only the number of labels counts."""
     trained = untrained(make_study(tmp_path, tags=tags), "document_transformer")
     torch.nn.init.zeros_(trained.model.embedding.weight)
@@ -62,7 +62,7 @@ def test_a_sentence_of_a_free_stream_has_the_same_labels_alone(tags, tmp_path):
 
 
 @pytest.mark.parametrize("architecture", ["g_transformer", "document_transformer", "sentence_transformer"])
-def test_a_translation_that_breaks_off_is_scored_without_its_end(study_files, architecture):
+def test_broken_off_translation_has_no_end(study_files, architecture):
     trained = untrained(study_files, architecture)
     src, tgt = DOCUMENTS[0], TARGETS[0]
     prefix = Candidate(src, tgt, is_prefix=True)
@@ -77,7 +77,7 @@ def test_a_translation_that_breaks_off_is_scored_without_its_end(study_files, ar
         assert sums.sum() == pytest.approx(found, rel=1e-4)
 
 
-def test_a_model_without_context_gains_nothing_and_a_document_model_something(study_files, overfitted):
+def test_only_document_models_gain(study_files, overfitted):
     nothing, something = (
         np.concatenate(scored(scorer(trained))[CXMI])
         for trained in (untrained(study_files, "sentence_transformer"), load_model(overfitted("g_transformer")))
@@ -86,7 +86,7 @@ def test_a_model_without_context_gains_nothing_and_a_document_model_something(st
     assert np.abs(something).max() > 1e-3
 
 
-def test_rows_of_tests_and_of_the_last_sentences_of_suites():
+def test_rows_of_tests_and_suites():
     gains = [np.array([5.0, 1.0]), np.array([3.0])]
     row = mean_row(CXMI, np.concatenate(gains))
     assert (row["metric"], row["value"], row["n"]) == ("CXMI", 3, 3)

@@ -51,7 +51,7 @@ def test_scores_are_rows_with_run_and_provenance(tmp_path, text):
     assert row["data"] == inputs["reference"]["sha256"][:12]
 
 
-def test_scores_hold_the_metrics_of_other_programs_or_says_why_not(tmp_path, text):
+def test_missing_program_is_explained_in_scores(tmp_path, text):
     settings = {"metrics": ["s-BLEU", "METEOR", "APT"], "aligner_runs": 1}
     rows, _ = score(tmp_path, text, settings=settings, training=text["texts"])
     assert rows["s-BLEU"]["value"] == pytest.approx(100)
@@ -61,7 +61,7 @@ def test_scores_hold_the_metrics_of_other_programs_or_says_why_not(tmp_path, tex
     assert "not computed" in apt["signature"] or "training pairs:12" in apt["signature"]
 
 
-def test_tokenized_hypotheses_are_named_in_the_log_and_in_signatures_of_scores(tmp_path, text, capsys, monkeypatch):
+def test_tokenized_hypotheses_are_named(tmp_path, text, capsys, monkeypatch):
     missing = Metric("", lambda test: [missing_row("METEOR", "no Java")])
     monkeypatch.setitem(METRICS, "METEOR", missing)
     lines = [line.replace("Satz", "Sa@@ tz") for line in LINES]
@@ -72,7 +72,7 @@ def test_tokenized_hypotheses_are_named_in_the_log_and_in_signatures_of_scores(t
     assert {row["signature"].rpartition("|")[2] for row in rows.values()} == {f"warning:{problem}"}
 
 
-def test_scores_of_a_suite_keep_the_provenance_of_decoding(tmp_path):
+def test_suite_scores_keep_the_provenance(tmp_path):
     suite, scores = tmp_path / "t.jsonl", tmp_path / "suite_t.json"
     item = {"id": "a", "phenomenon": "p", "src": ["s"], "candidates": [["x"], ["y"]], "correct": 1}
     suite.write_text(json.dumps(item) + "\n")
@@ -132,7 +132,7 @@ def test_compare_finds_documents_at_blank_lines(tmp_path, capsys):
     assert "r.de: contains no sentences to score" in capsys.readouterr().err
 
 
-def test_a_misspelt_option_gives_one_line_and_no_file(tmp_path, text, capsys):
+def test_misspelt_option_is_one_line(tmp_path, text, capsys):
     path = write_hypotheses(tmp_path / "test_t.jsonl", make_hypotheses(LINES, (5, 7), documents="ab"))
     run = {"sytem" if key == "system" else key: value for key, value in RUN.items()}
     assert evaluate("run", outputs=path, **text, **run, out=tmp_path / "s.json") == 2
@@ -224,7 +224,7 @@ def test_empty_lists_of_texts_and_suites_are_accepted(tmp_path, text):
         ("CXMI", "'CXMI' needs the model"),
     ],
 )
-def test_compare_refuses_metrics_that_need_more_than_it_is_given(tmp_path, text, capsys, metric, message):
+def test_compare_refuses_metrics_it_cannot_compute(tmp_path, text, capsys, metric, message):
     path = tmp_path / "test_t.de"
     settings = {"metrics": [metric]}
     assert evaluate("compare", references=path, tgt_lang="de", hypotheses=path, settings=settings) == 2

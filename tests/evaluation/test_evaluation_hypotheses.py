@@ -67,7 +67,7 @@ def test_a_line_for_each_sentence_keeps_the_alignment(tmp_path):
     assert all(one.aligned for one in found)
 
 
-def test_a_line_for_each_document_is_not_aligned_unless_it_is_a_sentence(tmp_path):
+def test_line_per_document_is_not_aligned(tmp_path):
     found = read_user_hypotheses(write_lines(tmp_path / "h.de", ["1 2", "4 5"]), INDEX)
     assert [one.sentences for one in found] == [["1 2"], ["4 5"]]
     assert [one.first_sentence for one in found] == [0, 3]
@@ -122,6 +122,6 @@ CLEAN = ["Es regnet, sagt er.", "Das ist gut.", "Käse & Wein: 3.50 Euro", "Ja .
         ([], [], None),
     ],
 )
-def test_hypotheses_that_look_tokenized_where_the_reference_does_not(translations, reference, problem):
+def test_tokenized_hypotheses_are_recognized(translations, reference, problem):
     found = find_tokenization(translations, reference)
     assert found == problem or problem in found

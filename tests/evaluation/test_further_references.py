@@ -86,7 +86,7 @@ def test_references_that_do_not_fit_are_refused(tmp_path, content, message):
         read_more_references(write(tmp_path, {name: content}), INDEX, FIRST)
 
 
-def test_scores_and_paired_tests_use_the_references_of_sgml(tmp_path):
+def test_sgml_references_are_used_everywhere(tmp_path):
     text = write_split(tmp_path, dict(INDEX), en=FIRST, de=FIRST)
     lines = {f"{number}.de": "".join(f"{line}\n" for line in one) for number, one in enumerate(MORE)}
     sgml, *plain = write(tmp_path, {"all.sgm": refset(FIRST, *MORE)} | lines)

@@ -82,7 +82,7 @@ def test_what_is_found_has_a_place(match, expected, payload, found):
     assert (place and payload[slice(*place)]) == found
 
 
-def test_a_token_that_the_tokenizer_changed_has_the_whole_payload():
+def test_changed_token_has_the_whole_payload():
     """Moses deletes control characters."""
     assert find_expected(item("a", "es", match="tokens"), "e\u0001s", lang="de") == (0, 3)
 

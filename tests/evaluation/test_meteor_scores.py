@@ -82,7 +82,7 @@ def test_signature_says_which_setting_was_used(lang, mode, part):
 
 
 @needs_meteor
-def test_ugly_lines_keep_their_places_and_perfect_translations_score_hundred(monkeypatch):
+def test_ugly_lines_keep_their_positions(monkeypatch):
     monkeypatch.setenv("LC_ALL", "C")  # Java would read ASCII
     ugly = [
         "Café 🙂 ||| x ||| y",
@@ -128,7 +128,7 @@ def test_metrics_of_the_default_settings_need_no_java(monkeypatch):
     ("name", "value", "reason"),
     [("find_program", None, "needs `java`"), ("PACKAGE", "no_such_package", "no_such_package")],
 )
-def test_what_is_missing_is_said_in_one_line_and_gives_no_number(monkeypatch, caplog, name, value, reason):
+def test_missing_program_is_one_line(monkeypatch, caplog, name, value, reason):
     if name == "find_program":
         value = lambda program: None  # noqa: E731
         if not shutil.which("java") and not has_meteor():
@@ -183,7 +183,7 @@ def test_a_paraphrase_table_beside_the_program_is_used(tmp_path):
 
 
 @needs_meteor
-def test_of_several_references_the_nearest_counts_for_each_segment():
+def test_nearest_reference_counts():
     def score_with(translation, *references):
         return scores_by_metric(make_hypotheses(translation), *references)["METEOR"]
 

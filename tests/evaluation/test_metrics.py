@@ -40,14 +40,14 @@ def test_other_names_are_refused_with_the_nearest_one(name, message):
         EvaluationSettings.load({"metrics": [name]}, where="evaluation")
 
 
-def test_lengths_are_always_reported_and_metrics_in_the_order_of_the_settings():
+def test_metrics_keep_the_order_of_settings():
     assert names(translated(metrics=["chrF", "s-BLEU"])) == ["chrF", "s-BLEU", "length ratio"]
 
 
 EXAMPLE = PAGE.read_text(encoding="utf-8").split("## Your own metric")[1].split("```python\n")[1].split("```")[0]
 
 
-def test_the_metric_of_the_manual_is_computed_tested_and_shown(monkeypatch):
+def test_metric_of_the_manual_works(monkeypatch):
     monkeypatch.setattr(metrics, "METRICS", METRICS | {})
     exec(EXAMPLE, {})
     test = translated(metrics=["word share", "chrF"])
@@ -59,7 +59,7 @@ def test_the_metric_of_the_manual_is_computed_tested_and_shown(monkeypatch):
     assert find_metric("word share").digits == 1
 
 
-def test_versions_of_optional_packages_count_where_their_metrics_are_named():
+def test_optional_versions_count_where_named():
     plain, aligned = scoring_packages(["s-BLEU"]), scoring_packages(["s-BLEU", "METEOR", "APT"])
     assert {"sacrebleu", "sacremoses"} <= set(plain) <= {"sacrebleu", "sacremoses", "jieba"}
     assert set(aligned) - set(plain) <= {"eflomal", "pycocoevalcap"}

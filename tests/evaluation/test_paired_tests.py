@@ -76,7 +76,7 @@ def compare(ours, theirs, reference, settings=SETTINGS):
 
 @pytest.mark.parametrize("n", [1, 5, 12, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 3, 8, 25))])
 @pytest.mark.parametrize("metric", [*simulation.TESTED, "contrastive accuracy"])
-def test_of_equal_systems_at_most_two_in_a_hundred_get_two_stars(metric, n):
+def test_equal_systems_rarely_get_stars(metric, n):
     """benchmarks/significance.py has the same for 100 segments and more pairs."""
     rng = random.Random(f"{metric} {n}")
     marks = [simulation.simulate(metric, n, rng).mark for _ in range(100)]
@@ -85,7 +85,7 @@ def test_of_equal_systems_at_most_two_in_a_hundred_get_two_stars(metric, n):
 
 
 @pytest.mark.parametrize("metric", [*simulation.TESTED, "contrastive accuracy"])
-def test_of_better_systems_over_100_segments_most_are_found(metric):
+def test_better_systems_are_mostly_found(metric):
     rng = random.Random(metric)
     marks = [simulation.simulate(metric, 100, rng, better=True).mark for _ in range(20)]
     assert marks.count("**") >= 10
@@ -126,7 +126,7 @@ def test_many_scores_at_once_are_those_of_sacrebleu(scorer):
         assert float(counts.score(sums[-1])) == pytest.approx(expected[-1])
 
 
-def test_the_command_compare_gives_scores_and_differences_with_intervals():
+def test_compare_gives_differences_with_intervals():
     rng = random.Random(5)
     reference = make_reference(rng)
     shares = {"base": 0.3, "equal": 0.3, "worse": 0.6}
@@ -158,7 +158,7 @@ def test_a_metric_says_itself_how_it_is_tested(monkeypatch):
         compare([ours], [make_run(["a"] * 10, length=1)], ["r"] * 20, settings)
 
 
-def test_samples_without_a_score_are_no_evidence_and_systems_without_one_have_no_test(monkeypatch):
+def test_missing_scores_are_no_evidence(monkeypatch):
     def share_of_right_words(sums):
         with np.errstate(invalid="ignore"):
             return sums[..., 0] / sums[..., 1]
@@ -177,7 +177,7 @@ def test_samples_without_a_score_are_no_evidence_and_systems_without_one_have_no
 
 
 @pytest.mark.parametrize("n", [12, 400])
-def test_the_interval_of_a_mean_is_students_and_agrees_with_p(n):
+def test_interval_of_a_mean_is_students(n):
     found = []
     for seed in range(8):
         values = np.random.default_rng(seed).normal(0.1 * seed * (12 / n) ** 0.5, 1, size=(n, 1))
@@ -190,7 +190,7 @@ def test_the_interval_of_a_mean_is_students_and_agrees_with_p(n):
 
 
 @pytest.mark.parametrize(("n", "lowest", "highest"), [(1, 0, 0.05), (3, 0, 0.05), (60, 0.03, 0.07)])
-def test_of_equal_systems_one_in_twenty_differs_by_each_test(n, lowest, highest):
+def test_equal_systems_differ_in_one_of_twenty(n, lowest, highest):
     """Of few segments, at most as many."""
     rng = random.Random(1)
     found = []
@@ -203,7 +203,7 @@ def test_of_equal_systems_one_in_twenty_differs_by_each_test(n, lowest, highest)
     assert lowest <= differ.mean(0).min() <= differ.mean(0).max() <= highest
 
 
-def test_p_values_are_those_of_sacrebleus_two_sided_test():
+def test_p_values_equal_sacrebleu():
     """Its randomization; its bootstrap tests one side, and finds two to three times as many equal systems to differ."""
     logging.getLogger("sacrebleu").setLevel(logging.WARNING)
     rng = random.Random(2)
@@ -236,7 +236,7 @@ def test_resamples_are_those_of_sacrebleus_bootstrap():
         assert found == pytest.approx(expected, abs=0.05)
 
 
-def test_equal_translations_do_not_differ_and_much_better_ones_do():
+def test_only_better_translations_differ():
     rng = random.Random(3)
     reference = make_reference(rng)
     run, bad = make_run(noisy(reference, rng, 0.2)), make_run(noisy(reference, rng, 0.6))
@@ -271,7 +271,7 @@ def test_all_seeds_count_equally_often_in_randomization_too(numbers):
     assert randomization_p(*pair) == (sums >= sums[0] - 1e-9).mean()
 
 
-def test_the_sign_test_counts_segments_that_raise_or_lower_the_baselines_score():
+def test_sign_test_counts_segments():
     reference = ["a b c d e f", "g h i j k l", "m n o p q r", "s t u v w x"]
     theirs = ["a b c d e x", "g h i j k l", "m n o p q r", "s t u v w x"]
     ours = ["a b c d e f", "g h i j x l", "m n x p q r", "s t u v w x"]
@@ -299,7 +299,7 @@ def test_mcnemar_counts_items_that_only_one_gets_right():
     assert binomial_p(5, 5) == 1
 
 
-def test_with_several_seeds_about_one_in_twenty_equal_pairs_differs():
+def test_seeded_equal_pairs_rarely_differ():
     rng, n_items = random.Random(6), 300
     found = []
     for _ in range(N_TRIALS):

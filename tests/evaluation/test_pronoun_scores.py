@@ -65,7 +65,7 @@ def test_score_is_the_weighted_share_of_all_cases():
     assert all(row["signature"] == "s" for row in rows)
 
 
-def test_several_alignments_are_averaged_and_their_range_is_said():
+def test_alignments_are_averaged_with_their_range():
     runs = [[("it", case)] for case in ("identical", "different", "equivalent")]
     row = describe_occurrences(runs, signature="s")[0]
     assert (row["value"], row["low"], row["high"], row["n"]) == (50.0, 0.0, 100.0, 1)
@@ -114,7 +114,7 @@ def test_place_of_a_pronoun(position, source, target, links, found):
     assert find_counterparts(position, (source.split(), target.split()), links, LISTS) == found
 
 
-def test_the_search_of_the_authors_is_the_plain_one_on_random_sentences():
+def test_search_of_the_authors_is_plain():
     chance = random.Random(1)
     searched = 0
     for _ in range(3000):
@@ -197,7 +197,7 @@ def test_the_real_aligner_with_training_text(tmp_path):
     assert "runs:2|training pairs:100" in right[0]["signature"]
 
 
-def test_what_is_missing_is_said_in_one_line_and_gives_no_number(monkeypatch, caplog):
+def test_missing_program_is_one_line(monkeypatch, caplog):
     assert score_pronouns(translated(Path("t"), make_hypotheses([["a"], ["b", "c"], ["d"]], aligned=False))) == []
     monkeypatch.setattr(pronouns, "find_program", lambda name: None)
     reasons = {"de": "pip install eflomal", "ru": "there is no list of pronouns for en-ru (only for en-de, zh-en)"}

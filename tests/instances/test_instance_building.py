@@ -91,7 +91,7 @@ def saved(folder):
 
 @pytest.mark.parametrize("rank", ["0", "1"])
 @pytest.mark.parametrize("damage", ["missing", "empty", "cut", "text"])
-def test_a_broken_file_is_named_with_and_without_checksums(tmp_path, monkeypatch, rank, damage):
+def test_broken_file_is_named(tmp_path, monkeypatch, rank, damage):
     monkeypatch.setenv("LOCAL_RANK", rank)
     path = saved(tmp_path / "out") / "src_offsets.npy"
     data = path.read_bytes()
@@ -134,7 +134,7 @@ def test_statistics_are_those_of_table_1():
     }
 
 
-def test_shuffled_sentences_stay_pairs_in_documents_of_the_same_lengths(tmp_path):
+def test_shuffled_sentences_keep_lengths(tmp_path):
     names = [chr(ord("a") + number) for number in range(5)]
     text = "".join(f"{name}\n" for name in names * 4)
     index = "document\tn_sentences\nx\t12\ny\t8\n"

@@ -69,7 +69,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_trees_that_do_not_fit_are_refused_in_one_line(study_files, tmp_path, name):
+def test_misfit_trees_are_one_line(study_files, tmp_path, name):
     array, change, message = MISTAKES[name]
     instance_set = load_instances(study_files.instances("trees"))
     trees = replace(instance_set.trees, **{array: change(getattr(instance_set.trees, array))})

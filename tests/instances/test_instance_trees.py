@@ -78,7 +78,7 @@ def test_normalized_text_has_the_same_boundaries(lang):
 
 
 @pytest.mark.parametrize("line", ["…", "—", "„…“", "’", "»", "…!", "I…", "‚‘", "«…»", "´´", "“ ” …", "–"])
-def test_a_sentence_of_marks_is_the_same_after_normalization(line):
+def test_sentence_of_marks_is_normalized(line):
     lines = ["Where is she?", line, "Gone."]
     trees = document([" ".join(sentence_words(each, "de")) for each in lines], [[], [], []], [-1, 0, 0])
     placed = align_document(trees, [get_tokenizer("de", normalize=True).tokenize(each) for each in lines])
@@ -86,7 +86,7 @@ def test_a_sentence_of_marks_is_the_same_after_normalization(line):
     assert placed.n_inexact == 0
 
 
-def test_a_sentence_that_the_text_stage_empties_is_counted():
+def test_emptied_sentence_is_counted():
     subwords = [["the", "dog", "sees"], [], ["it", "runs"]]
     placed = align_document(document(["the dog sees", "♪ ♪", "it runs"], [[], [1], []], [-1, 0, 0, 0]), subwords)
     assert placed.edu_lengths.tolist() == [5, 1, 1, 4]
@@ -128,7 +128,7 @@ def test_trees_of_a_whole_document(tmp_path):
     assert trees.sentence_heads.tolist() == [1, -1, 0, -1]
 
 
-def test_an_edge_that_leaves_its_instance_is_dropped_and_counted(tmp_path):
+def test_crossing_edge_is_dropped_and_counted(tmp_path):
     built = build(tmp_path, max_tokens=10)
     assert built.instances.tolist() == [0, 2, 3, 4]
     assert built.trees.edu_heads.tolist() == [2, 0, -1, -1, -1, 4]
@@ -167,7 +167,7 @@ def _described(instance_set, number):
         (lambda lines: [_edit(lines[0]), lines[1]], "without gap or overlap"),
     ],
 )
-def test_a_file_that_does_not_fit_is_one_line(tmp_path, change, message):
+def test_misfit_file_is_one_line(tmp_path, change, message):
     build(tmp_path)
     path = tmp_path / "train.discourse.jsonl"
     lines = path.read_text(encoding="utf-8").splitlines()
@@ -184,7 +184,7 @@ def _edit(line):
     return json.dumps(value)
 
 
-def test_an_empty_sentence_has_one_edu_of_two_marks():
+def test_empty_sentence_has_one_edu():
     edus, arcs = (Edu(0, 0, 0), Edu(1, 0, 1)), DependencyTree((1, -1), ("elaboration", "root"))
     placed = align_document(DiscourseDocument("d", ((), ("a",)), edus, arcs=arcs), [[], ["a"]])
     assert placed.edu_lengths.tolist() == [2, 3]

@@ -34,7 +34,7 @@ def build(documents, *, is_parallel=False, out=None, **values):
     max_sentences=st.none() | st.integers(1, 5),
     max_tokens=st.integers(8, 30),
 )
-def test_pieces_are_those_of_parallel_documents_of_twice_the_same_side(documents, max_sentences, max_tokens):
+def test_pieces_equal_those_of_parallel_documents(documents, max_sentences, max_tokens):
     limits = {"max_sentences": max_sentences, "max_tokens": max_tokens}
     built, expected = (build(documents, is_parallel=is_parallel, **limits) for is_parallel in (False, True))
     for name in ("src_tokens", "src_offsets", "tgt_tokens", "tgt_offsets", "instances", "documents"):

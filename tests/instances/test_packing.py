@@ -33,7 +33,7 @@ def test_gathering_keeps_sentences_and_their_order(instance_set):
     assert packed.counts_B.tolist() == [instance_set.n_sentences()[number] for number in chosen]
 
 
-def test_tags_of_a_language_that_the_vocabulary_does_not_know():
+def test_unknown_language_tags():
     vocabulary = Vocabulary.from_sentences([["a"]], extras=extra_specials(["zh", "en"]))
     pipeline = SimpleNamespace(src_lang="zh", tgt_lang="en")
     assert boundary_tokens(None, vocabulary, pipeline) == BoundaryTokens(src_before=(8,), tgt_before=(9,))

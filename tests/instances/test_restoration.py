@@ -97,7 +97,7 @@ def test_all_choices_of_gaps_are_equally_likely():
     assert all(abs(drawn.count(choice) - 1000) < 150 for choice in set(drawn))
 
 
-def test_all_words_masked_and_a_gap_between_empty_sentences():
+def test_masked_words_between_gaps():
     document = make_document([2, 0, 3, 0, 1])
     tokens, lengths = noise(document, gap_ratio=0.2, mask_ratio=1.0, mask_share=1.0, random_share=0.0)
     sentences = split(tokens, lengths)
@@ -134,7 +134,7 @@ def noised(instances, *, seed=1, epoch=0):
     return noise.apply(DOCUMENTS, np.array(instances), epoch=epoch)
 
 
-def test_noise_of_a_document_does_not_depend_on_its_batch():
+def test_noise_ignores_the_batch():
     alone = [noised([number]) for number in range(4)]
     together = noised([2, 0, 3, 1])
     assert together.n_sentences().tolist() == [4, 6, 12, 1]
@@ -144,7 +144,7 @@ def test_noise_of_a_document_does_not_depend_on_its_batch():
             assert all(np.array_equal(found, expected) for found, expected in pairs)
 
 
-def test_noise_is_new_in_each_epoch_and_for_each_seed_and_the_same_again():
+def test_noise_changes_by_epoch_and_seed():
     first, again = noised([0, 3]), noised([0, 3])
     assert np.array_equal(first.src_tokens, again.src_tokens)
     for other in (noised([0, 3], epoch=1), noised([0, 3], seed=2)):

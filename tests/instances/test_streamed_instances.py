@@ -94,7 +94,7 @@ def test_streamed_instances_are_the_plain_ones(documents, values):
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 @pytest.mark.parametrize("lengths", [[], [0], [1], [3, 0, 5], [10] * 1001])
-def test_an_array_in_parts_is_the_file_that_numpy_saves(tmp_path, dtype, lengths):
+def test_array_in_parts_equals_numpy(tmp_path, dtype, lengths):
     parts = [np.arange(length, dtype=np.int64) for length in lengths]
     with array_writer(tmp_path / "parts.npy", dtype) as append:
         for part in parts:
@@ -135,7 +135,7 @@ def plain_heads(documents, numbers):
 
 
 @pytest.mark.parametrize("share", [1.0, 0.6, 0.0])
-def test_trees_are_cut_to_the_instances_that_are_kept(tmp_path, share):
+def test_trees_follow_selected_instances(tmp_path, share):
     generator = np.random.default_rng(5)
     lengths = [1, 4, 1, 7, 2, 5, 1]
     placed = [random_trees(generator, length) for length in lengths]
@@ -166,7 +166,7 @@ def test_trees_are_cut_to_the_instances_that_are_kept(tmp_path, share):
 # Document ids
 
 
-def test_ids_are_in_a_file_of_their_own_and_are_read_when_asked_for(tmp_path):
+def test_ids_have_their_own_file(tmp_path):
     index = DocumentIndex(("a/1", "ü \u2028 2"), (1, 1))
     built = build_and_load([["a"], []], [["b"], []], index, VOCABULARY, InstancesSettings(), out=tmp_path / "set")
     assert built.document_ids() == list(index.ids)
@@ -183,7 +183,7 @@ def test_ids_are_in_a_file_of_their_own_and_are_read_when_asked_for(tmp_path):
         damaged.document_ids()
 
 
-def test_a_folder_with_ids_in_its_manifest_is_still_read(tmp_path):
+def test_ids_in_the_manifest_are_read(tmp_path):
     index = DocumentIndex(("x", "y"), (1, 2))
     build_and_load([["a"], [], ["b"]], None, index, VOCABULARY, InstancesSettings(), out=tmp_path / "set")
     manifest = read_json(tmp_path / "set/manifest.json") | {"document_ids": ["x", "y"]}

@@ -114,7 +114,7 @@ def test_a_model_computes_its_equations(values):
 
 
 @torch.no_grad()
-def test_a_batch_with_drafts_equals_its_documents_one_by_one():
+def test_batch_equals_single_documents():
     model, counts = make_model("cadec").double(), [3, 1, 9, 2, 1]
     documents = random_documents(counts, seed=4)
     drafts = np.split(np.array([None, *random_drafts(counts)], dtype=object)[1:], np.cumsum(counts)[:-1])
@@ -125,7 +125,7 @@ def test_a_batch_with_drafts_equals_its_documents_one_by_one():
 
 
 @pytest.mark.parametrize("mode", [True, False])
-def test_a_first_sentence_is_read_as_by_the_sentence_model(mode):
+def test_first_sentence_equals_the_sentence_model(mode):
     """In training, too, and without its dropout; and all sentences without context."""
     model = make_model("cadec", dropout=0.5).train(mode)
     documents = random_documents([1, 3], seed=1)
@@ -157,7 +157,7 @@ SEEN = {
 
 
 @pytest.mark.parametrize("is_attached", SEEN)
-def test_what_a_model_sees_and_what_learns_from_it(is_attached, monkeypatch):
+def test_what_a_model_sees(is_attached, monkeypatch):
     """Exactly, by gradients of the output of each token, which sees no later words of the sentence."""
     model = make_model("cadec")
     if is_attached:
@@ -220,7 +220,7 @@ def plain_draft(model, tokens, memory, length, noise):
 
 @pytest.mark.parametrize("mode", [True, False])
 @torch.no_grad()
-def test_after_enough_rounds_a_draft_is_a_sample_or_that_of_greedy_search(mode, notes, monkeypatch):
+def test_drafts_become_samples_or_greedy(mode, notes, monkeypatch):
     monkeypatch.setattr(cadec, "CORRUPTED", 0.0)
     model = make_model("cadec").double().train(mode)
     model.embedding.weight[EOS] *= 3  # some drafts end early
@@ -265,7 +265,7 @@ def test_a_draft_that_ends_early_is_repeated(monkeypatch):
 
 
 @torch.no_grad()
-def test_half_of_the_drafts_are_references_with_some_random_words(notes):
+def test_half_of_the_drafts_are_references(notes):
     model, shares = make_model("cadec", n_symbols=400).train(), []
     documents = random_documents([40] * 10, longest=40, n_symbols=400)
     batch = batch_of(model, documents)
@@ -282,7 +282,7 @@ def test_half_of_the_drafts_are_references_with_some_random_words(notes):
     assert np.array(shares)[is_reference].mean() == pytest.approx(0.8, abs=0.03)
 
 
-def test_drafts_of_a_training_with_language_tags_have_none(monkeypatch, tmp_path):
+def test_language_tags_leave_drafts_empty(monkeypatch, tmp_path):
     """The tags and masks of a vocabulary are no words, so they replace none."""
     drawn = []
     monkeypatch.setattr(cadec, "corrupt", lambda labels, _, words: drawn.append(words) or labels)
@@ -321,7 +321,7 @@ def test_no_noise_is_too_high():
 
 
 @torch.no_grad()
-def test_training_draws_anew_and_repeats_by_its_seed_and_validation_draws_nothing():
+def test_seed_decides_training_draws():
     model = make_model("cadec")
     batch = batch_of(model, random_documents([6, 6]))
 
@@ -335,7 +335,7 @@ def test_training_draws_anew_and_repeats_by_its_seed_and_validation_draws_nothin
 
 
 @torch.no_grad()
-def test_a_second_start_symbol_is_given_to_drafts_too(notes):
+def test_drafts_get_the_second_symbol(notes):
     marks = {"src_before": [], "src_after": ["</s>"], "tgt_before": ["</s>", "{tgt}"]}
     model, tag = make_model("cadec", marks=marks).train(), 8
     sentences = [np.array([BOS, tag, *words, EOS]) for words in ([10, 11, 12], [], [13])]

@@ -117,7 +117,7 @@ def without_words(n):
 
 @pytest.mark.parametrize("kind", KINDS)
 @torch.no_grad()
-def test_without_context_a_sentence_is_read_as_by_the_sentence_model(kind):
+def test_without_context_equals_the_sentence_model(kind):
     """The first sentence of a document; for SAN, one whose neighbors have no words."""
     model = make_model(kind).double()
     (src, tgt), *_ = random_documents([3], seed=1)
@@ -155,7 +155,7 @@ SEEN = {
 
 
 @pytest.mark.parametrize(("kind", "is_attached"), SEEN)
-def test_what_a_model_sees_and_what_learns_from_it(kind, is_attached, monkeypatch):
+def test_what_a_model_sees(kind, is_attached, monkeypatch):
     """Exactly, by gradients of the output of each sentence; context without gradients has none in training."""
     if is_attached:
         monkeypatch.setattr(torch.Tensor, "detach", lambda self: self)

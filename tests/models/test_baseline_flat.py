@@ -56,7 +56,7 @@ def test_segments_are_added_to_keys_and_values(name, window):
     assert_equal_with_gradients(found, expected, [hidden, *attention.parameters()])
 
 
-def test_a_layer_reaches_one_window_back_and_the_top_layer_no_further():
+def test_layers_reach_one_window_back():
     """Four layers: three windows of one sentence, then the own sentence."""
     model = make_model("flat_transformer", encoder_layers=4)
     documents = random_documents((7,), seed=2)

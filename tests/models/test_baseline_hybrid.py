@@ -82,7 +82,7 @@ def test_attentions_equal_their_equations(pattern, name):
     assert_equal_with_gradients(found, expected, [hidden, *attention.parameters()])
 
 
-def test_the_top_layer_is_a_whole_layer_and_a_gate():
+def test_top_layer_is_whole_with_a_gate():
     model = make_model("hybrid_context")
     lower, upper = model.encoder
     assert type(lower) is EncoderLayer
@@ -97,7 +97,7 @@ def test_the_top_layer_is_a_whole_layer_and_a_gate():
     assert_close(model.encode(batch.src_tokens_S, batch.layout), expected)
 
 
-def test_words_know_the_number_of_their_sentence_up_to_the_twentieth():
+def test_words_know_their_sentence_up_to_twenty():
     model = make_model("hybrid_context")
     sentence = np.array([1, 7, 2])
     batch = make_batch(model.settings, [([sentence] * 23, [sentence] * 23), ([sentence], [sentence])])

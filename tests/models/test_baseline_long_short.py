@@ -47,7 +47,7 @@ def literal(attention, query, memory, layout, slot):
 
 @pytest.mark.parametrize("slot", SLOTS)
 @pytest.mark.parametrize("name", UGLY)
-def test_it_is_one_attention_with_a_mask_for_each_head(slot, name):
+def test_one_attention_with_head_masks(slot, name):
     attention = randomize(build_attention(WIDTH, HEADS, "long_short"))
     layout = layout_of(UGLY[name], make_model("lstm_transformer").settings)
     query, memory = random_inputs(layout, slot, WIDTH)
@@ -62,7 +62,7 @@ def test_heads_must_be_shared_evenly():
         SplitAttention(12, 3, ("group", "global"))
 
 
-def test_it_starts_from_a_sentence_model_with_all_its_heads():
+def test_starts_from_all_heads():
     """With one sentence, both kinds of heads see the same, so that it is the sentence model."""
     sentence, model = make_model("sentence_transformer", seed=3), make_model("lstm_transformer", heads=2)
     copied = copy_weights(model, sentence.state_dict())
@@ -77,7 +77,7 @@ def test_its_weights_start_another_one_of_its_kind():
     assert all(torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
 
 
-def test_rows_of_fusions_tell_whether_their_classes_have_gates():
+def test_fusion_rows_tell_of_gates():
     assert {name: PATTERNS[name].has_gate for name in FUSIONS} == {name: FUSIONS[name].has_gate for name in FUSIONS}
 
 

@@ -38,7 +38,7 @@ def test_blocks_equal_the_dense_formula(lengths, is_causal, kept, size, monkeypa
 
 @pytest.mark.parametrize("is_causal", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_long_groups_on_a_cpu_equal_the_dense_formula(is_causal, dtype):
+def test_long_groups_equal_the_dense_formula(is_causal, dtype):
     lengths = np.array([700, 1, 610])
     grouping = Grouping.of_ranges(lengths, np.cumsum(lengths) - lengths, lengths, is_causal=is_causal)
     found, expected = attend(padded_attention, grouping, dtype=dtype), attend(dense_attention, grouping)

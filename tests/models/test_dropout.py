@@ -6,7 +6,7 @@ from docmt.models.numerics import STEPS, dropout
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("probability", [0.1, 0.3, 0.5, 1e-9])
-def test_entries_are_dropped_with_the_probability_and_the_others_scaled(probability, dtype):
+def test_dropout_scales_the_remaining_entries(probability, dtype):
     torch.manual_seed(0)
     rows = torch.full((701, 333), 2.0, dtype=dtype, requires_grad=True)
     dropped = dropout(rows, probability, True)
@@ -20,7 +20,7 @@ def test_entries_are_dropped_with_the_probability_and_the_others_scaled(probabil
     assert torch.equal(gradient * 2, dropped.detach())
 
 
-def test_draws_differ_by_row_column_and_call_and_follow_the_seed():
+def test_draws_differ_and_follow_the_seed():
     rows = torch.ones(64, 64)
     torch.manual_seed(3)
     first, second = dropout(rows, 0.5, True), dropout(rows, 0.5, True)

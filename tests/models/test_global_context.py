@@ -75,7 +75,7 @@ def sentences_of(documents):
     return [([src], [tgt]) for document in documents for src, tgt in zip(*document, strict=True)]
 
 
-def test_without_context_it_is_the_sentence_transformer_of_its_own_weights():
+def test_without_context_equals_the_sentence_transformer():
     model = make_model("global_context")
     sentence_model = make_model("sentence_transformer")
     weights = {name: value for name, value in model.state_dict().items() if not name.startswith("context.")}
@@ -94,7 +94,7 @@ def test_sentences_without_context_train_no_parameter_of_it():
 
 
 @pytest.mark.parametrize(("positions", "sees_order"), [("sentence", False), ("instance", True)])
-def test_only_positions_through_the_document_tell_the_order_of_its_sentences(positions, sees_order):
+def test_only_document_positions_tell_the_order(positions, sees_order):
     model = make_model("global_context", context={"positions": positions})
     (src, tgt), *_ = random_documents((5,), seed=3)
     order = [3, 0, 4, 2, 1]

@@ -27,7 +27,7 @@ PREFIX = {"src_before": ["{src}"], "src_after": ["</s>"], "tgt_before": ["</s>",
 WORD = 9
 
 
-def test_marks_replace_those_of_instances_around_the_same_words():
+def test_marks_surround_the_same_words():
     src = [np.array([BOS, 9, 10, EOS]), np.array([BOS, EOS])]
     plain = pack_documents([(src, src)])
     assert (
@@ -67,7 +67,7 @@ def test_trees_grow_and_shrink_with_the_marks():
         assert totals.tolist() == (lengths + sum(marks) - 2).tolist()
 
 
-def test_random_numbers_are_drawn_for_the_tokens_that_a_model_reads(study_files):
+def test_random_numbers_follow_the_tokens_read(study_files):
     from docmt.instances.storage import load_instances
     from docmt.models.batch import collate
 
@@ -85,7 +85,7 @@ def test_random_numbers_are_drawn_for_the_tokens_that_a_model_reads(study_files)
 
 
 @pytest.mark.parametrize("architecture", ["sentence_transformer", "g_transformer"])
-def test_a_forced_first_label_is_no_word_of_the_translation(architecture):
+def test_forced_first_label_is_no_word(architecture):
     """Searching with a start and a forced label equals teacher forcing with both, word by word."""
     model = make_model(architecture, marks={**PREFIX, "tgt_before": ["</s>", "<s>"]}, seed=3)
     src = [np.array([BOS, 9, 10, 11, EOS]), np.array([BOS, 12, EOS])]

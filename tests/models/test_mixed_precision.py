@@ -9,7 +9,7 @@ from docmt.training.loss import LossModule
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_weights_converted_by_layer_give_the_loss_and_gradients_of_plain_autocast(architecture, monkeypatch):
+def test_layerwise_conversion_equals_autocast(architecture, monkeypatch):
     """Also where dropout and drafts draw: both runs draw the same numbers."""
     model = make_model(architecture, dropout=0.1).train()
     documents = random_documents([3, 1, 5])
@@ -32,7 +32,7 @@ def test_weights_converted_by_layer_give_the_loss_and_gradients_of_plain_autocas
         torch.testing.assert_close(gradient, expected[name], rtol=2e-2, atol=2e-2 * float(expected[name].abs().max()))
 
 
-def test_in_float32_a_layer_is_called_as_it_is(monkeypatch):
+def test_float32_layers_are_called_unchanged(monkeypatch):
     monkeypatch.setattr(numerics, "functional_call", None)
     model = make_model()
     LossModule(model, 0.1)(make_batch(model.settings, random_documents([2]))).backward()

@@ -32,7 +32,7 @@ def mirror(tmp_path, monkeypatch):
     return folder
 
 
-def test_entries_name_all_files_that_are_read_and_pin_their_addresses():
+def test_entries_pin_all_files():
     for name, entry in load_models().items():
         sources = entry.sources()
         assert list(sources)[-1] == CONFIG, "config.json stands for all files, so it comes last"
@@ -73,7 +73,7 @@ def test_a_name_is_fetched_and_imported(mirror, tmp_path, capsys):
     )
 
 
-def test_checksums_are_recorded_and_a_changed_file_is_refused(mirror, tmp_path, capsys):
+def test_changed_file_is_refused(mirror, tmp_path, capsys):
     assert main(["models", "fetch", "--model", NAME]) == 0
     folder = tmp_path / "study" / study_folder(NAME)
     record = json.loads((folder / "fetched.json").read_text(encoding="utf-8"))

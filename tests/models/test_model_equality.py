@@ -53,7 +53,7 @@ def test_loss_and_gradients_equal_the_dense_mask(architecture, seed):
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_a_packed_batch_equals_its_documents_one_by_one(architecture):
+def test_packed_batch_equals_single_documents(architecture):
     model = make_model(architecture)
     documents = random_documents(COUNTS)
     packed = decoder_states(model, batch_of(model, documents))
@@ -82,7 +82,7 @@ def test_every_parameter_gets_a_gradient(architecture):
 # Batches
 
 
-def test_an_aligned_batch_predicts_the_next_token_of_each_sentence():
+def test_aligned_batch_predicts_next_tokens():
     src, tgt = [np.array([1, 9, 2]), np.array([1, 2])], [np.array([1, 7, 8, 2]), np.array([1, 2])]
     batch = make_batch(make_model().settings, [(src, tgt)])
     assert batch.src_tokens_S.tolist() == [1, 9, 2, 1, 2]
@@ -91,7 +91,7 @@ def test_an_aligned_batch_predicts_the_next_token_of_each_sentence():
     assert batch.is_word_or_end_N.all()
 
 
-def test_a_free_batch_is_one_stream_per_instance_that_ends_itself():
+def test_free_batch_is_a_self_ending_stream():
     src = [np.array([1, 9, 2]), np.array([1, 2])]
     tgt = [np.array([1, 7, 8, 2]), np.array([1, 2])]
     batch = make_batch(make_model("document_transformer").settings, [(src, tgt), (src[1:], tgt[:1])])
@@ -106,7 +106,7 @@ def test_a_free_batch_is_one_stream_per_instance_that_ends_itself():
     ("tags", "before"),
     [((), ["<s>"]), ((), ["</s>"]), (("en", "de"), None), (("en", "de"), ["{tgt}"]), (("en", "de"), ["</s>", "{tgt}"])],
 )
-def test_losses_are_compared_over_the_words_and_ends_of_any_marks(architecture, tags, before, tmp_path):
+def test_losses_ignore_the_marks(architecture, tags, before, tmp_path):
     """Whatever begins a sentence: `<s>`, a language tag, the `</s>` of fairseq, or two symbols."""
     if before and len(before) > 1 and architecture == "document_transformer":
         pytest.skip("a free stream begins sentences with one symbol")

@@ -162,13 +162,13 @@ def cast(content, convert):
         (lambda content: content["model"].update(form={"position_offset": 10**9}), "position_offset"),
     ],
 )
-def test_content_that_cannot_be_used_is_refused_whoever_wrote_it(path, edit, words):
+def test_unusable_content_is_refused(path, edit, words):
     change(path, edit)
     with pytest.raises(UserError, match=words):
         load_model(path)
 
 
-def test_weights_of_half_precision_become_float32_that_can_be_trained(trained, path):
+def test_half_precision_becomes_float32(trained, path):
     change(path, lambda content: cast(content, torch.Tensor.half))
     loaded = load_model(path)
     for name, parameter in loaded.model.named_parameters():
@@ -219,7 +219,7 @@ WIDER = [
 
 
 @pytest.mark.parametrize("architecture", WIDER)
-def test_a_sentence_model_gives_what_corresponds_and_the_rest_starts_fresh(architecture):
+def test_sentence_model_gives_what_corresponds(architecture):
     """It becomes the group attention of fused layers."""
     model, untouched = fresh(architecture), fresh(architecture).state_dict()
     weights = sentence_model_for(model).state_dict()
@@ -246,7 +246,7 @@ ONE_LAYER = {"context": {"layers": 1}}
         ("global_context", "global_context", ONE_LAYER),  # the vectors of further layers start fresh
     ],
 )
-def test_a_model_with_the_same_parts_gives_all_of_them(other, architecture, values):
+def test_equal_model_gives_all_parts(other, architecture, values):
     weights, model = make_model(other, **values).state_dict(), fresh(architecture)
     copied = copy_weights(model, weights)
     assert copied == weights.keys() == names(model) if values is not ONE_LAYER else copied == weights.keys()

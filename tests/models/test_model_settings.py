@@ -63,12 +63,12 @@ def test_number_of_parameters(size, architecture):
     [("rst", 1, True), ("rst_serial", 2, True), ("rst_mix", 1, True), ("rst_mix", 0, False), ("combined", 2, False)],
 )
 @pytest.mark.parametrize("slot", ["encoder", "decoder", "cross"])
-def test_a_model_needs_trees_when_one_of_its_attentions_reads_them(slot, pattern, upper_layers, expected):
+def test_tree_attention_needs_trees(slot, pattern, upper_layers, expected):
     attention = {"lower": "group", "upper": pattern, "upper_layers": upper_layers}
     assert load("tiny", "g_transformer", **{f"{slot}_attention": attention}).needs_trees is expected
 
 
-def test_the_context_encoder_has_the_layers_of_the_encoder_unless_told_otherwise():
+def test_context_encoder_copies_encoder_layers():
     assert load("tiny", "global_context").context_layers == 3
     assert load("tiny", "global_context", context={"layers": 2}).context_layers == 2
     assert load("tiny", "sentence_transformer").context_layers == 0

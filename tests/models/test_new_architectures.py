@@ -50,7 +50,7 @@ def make_model(architecture="first_sentence", **values):
     return model
 
 
-def test_what_settings_know_and_what_computes_have_the_same_names():
+def test_settings_and_code_have_the_same_names():
     plain = {name for name, pattern in PATTERNS.items() if not isinstance(pattern, Fusion)}
     assert FUSIONS.keys() == PATTERNS.keys() - plain
     assert DISTANCES.keys() | ENCODER_LAYERS.keys() <= plain
@@ -68,7 +68,7 @@ def check_cached_decoding(model):
     return pack_sources(model, [source])[1]
 
 
-def test_cached_decoding_of_a_new_pattern_equals_teacher_forcing(first_sentence):
+def test_cached_decoding_equals_teacher_forcing(first_sentence):
     layout = check_cached_decoding(make_model())
     assert layout.sentence_grouping("decoder", "first").dense_mask(5).astype(int).tolist() == [
         [1, 0, 0, 0, 0],
@@ -99,7 +99,7 @@ class Echo(ContextModule):
 
 
 @pytest.mark.parametrize("sentences", [1, 2])
-def test_a_new_context_module_decodes_as_it_is_trained(dicts, sentences):
+def test_new_context_module_decodes(dicts, sentences):
     CONTEXTS["echo"] = ContextTraits(
         settings=("sentences",),
         attentions=(("decoder", "each_before"),),

@@ -33,7 +33,7 @@ def tensors_of(batch) -> list[Tensor]:
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("context", ["document", "none"])
-def test_a_prepared_batch_gives_the_same_loss_and_is_asked_for_nothing_more(architecture, context, monkeypatch):
+def test_prepared_batch_gives_the_same_loss(architecture, context, monkeypatch):
     model, plain = batch_of(architecture, context=context)
     _, prepared = batch_of(architecture, context=context)
     expected = LossModule(model, 0.1)(plain)
@@ -47,7 +47,7 @@ def test_a_prepared_batch_gives_the_same_loss_and_is_asked_for_nothing_more(arch
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_all_tensors_of_a_pinned_batch_are_views_of_one_buffer(architecture, monkeypatch):
+def test_pinned_batch_shares_one_buffer(architecture, monkeypatch):
     monkeypatch.setattr(Tensor, "pin_memory", Tensor.clone)
     monkeypatch.setattr(Tensor, "is_pinned", lambda _: True)
     model, batch = batch_of(architecture)
@@ -86,7 +86,7 @@ def test_a_batch_on_its_device_is_left_alone():
     assert batch.to("cpu") is batch
 
 
-def test_a_loader_process_sends_prepared_batches_in_one_piece():
+def test_loader_sends_batches_in_one_piece():
     model, expected = batch_of("rst_mix")
     loader = DataLoader(
         [0, 1], batch_size=None, num_workers=1, collate_fn=lambda _: batch_of("rst_mix")[1].prepare("padded")

@@ -102,7 +102,7 @@ UGLY = {
 
 @pytest.mark.parametrize(("slot", "pattern"), SLOTS)
 @pytest.mark.parametrize("name", UGLY)
-def test_padded_batches_equal_the_literal_formula_on_ugly_layouts(slot, pattern, name):
+def test_padded_batches_equal_the_formula(slot, pattern, name):
     layout = make_layout(UGLY[name])
     inputs = make_inputs(layout, slot)
     literal = literal_attention(*inputs, layout, slot, pattern)
@@ -164,7 +164,7 @@ def test_huge_scores_stay_finite():
 
 
 @pytest.mark.parametrize(("slot", "pattern"), SLOTS)
-def test_entropy_is_that_of_the_weights_averaged_over_heads(slot, pattern):
+def test_entropy_averages_over_heads(slot, pattern):
     layout = make_layout([[(3, 4), (1, 1), (6, 2)], [(2, 5)]])
     query, key, _ = make_inputs(layout, slot)
     grouping = layout.grouping(slot, pattern)
@@ -190,7 +190,7 @@ def test_torch_offers_what_the_varlen_path_calls():
 @pytest.mark.gpu
 @pytest.mark.parametrize("switch", ["", "flash"])
 @pytest.mark.parametrize(("slot", "pattern"), SLOTS)
-def test_varlen_path_on_a_gpu_equals_the_dense_formula(slot, pattern, switch, monkeypatch):
+def test_gpu_varlen_path_equals_the_formula(slot, pattern, switch, monkeypatch):
     if not torch.cuda.is_available():
         pytest.skip("no GPU")
     monkeypatch.setenv(SWITCH, switch)
@@ -211,7 +211,7 @@ def test_varlen_path_on_a_gpu_equals_the_dense_formula(slot, pattern, switch, mo
 
 
 @pytest.mark.gpu
-def test_keys_that_no_group_sees_have_no_gradient_on_a_gpu():
+def test_unseen_keys_have_no_gradient():
     """Their rows follow those of all groups; flash attention would leave their gradients as they are in memory."""
     if not torch.cuda.is_available():
         pytest.skip("no GPU")
@@ -223,7 +223,7 @@ def test_keys_that_no_group_sees_have_no_gradient_on_a_gpu():
         assert not rows.grad[6:].any()
 
 
-def test_a_multi_head_attention_starts_as_the_paper_code_does():
+def test_initial_weights_follow_the_paper_code():
     torch.manual_seed(0)
     attention = MultiHeadAttention(64, 4, "group")
     bound = 2**-0.5 * math.sqrt(6 / 128)  # Xavier with gain 1/√2, for each of the three maps
@@ -233,7 +233,7 @@ def test_a_multi_head_attention_starts_as_the_paper_code_does():
     assert not attention.out.bias.any()
 
 
-def test_the_example_of_a_grouping_at_the_head_of_patterns_is_right():
+def test_example_in_patterns_is_right():
     failed, tried = doctest.testmod(patterns)
     assert (failed, tried > 3) == (0, True)
 

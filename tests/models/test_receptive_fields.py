@@ -141,7 +141,7 @@ def changed_sentences(one, other, token_tags):
 @pytest.mark.parametrize(
     ("architecture", "expected"), [("g_transformer_only_group", {3}), ("g_transformer", {0, 1, 2, 3, 4})]
 )
-def test_a_source_token_changes_its_sentence_alone_without_global_layers(architecture, expected):
+def test_source_token_changes_only_its_sentence(architecture, expected):
     model = make_model(architecture)
     src_tags, _ = sides(model)
     other = change(DOCUMENT, 0, 3, 2)
@@ -160,7 +160,7 @@ def test_a_source_token_changes_its_sentence_alone_without_global_layers(archite
         ("concatenation", "sentence", False),
     ],
 )
-def test_with_positions_by_sentence_the_encoder_sees_a_bag_of_sentences(architecture, positions, is_a_bag):
+def test_sentence_positions_see_a_bag(architecture, positions, is_a_bag):
     model = make_model(architecture, positions=positions)
     order = np.array([3, 0, 4, 1, 2])
     ends = np.cumsum([len(sentence) for sentence in DOCUMENT[0]])
@@ -192,7 +192,7 @@ def test_a_target_token_changes_only_what_follows(architecture, expected):
     assert not torch.equal(one[first_of_sentence + 2], other[first_of_sentence + 2])
 
 
-def test_combined_layers_of_the_three_attentions_are_set_separately():
+def test_combined_layers_are_set_separately():
     values = {
         "encoder_attention": {"lower": "group", "upper": "combined", "upper_layers": 2},
         "decoder_attention": {"lower": "group", "upper": "combined", "upper_layers": 0},

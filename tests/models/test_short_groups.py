@@ -215,7 +215,7 @@ def full(*_):
         (SimpleNamespace(forward=broken), "Failed to find C compiler", 2),
     ],
 )
-def test_kernels_that_fail_their_first_test_are_left_alone(taken, monkeypatch, caplog, kernels, message, n_flash):
+def test_failing_kernels_are_avoided(taken, monkeypatch, caplog, kernels, message, n_flash):
     varlen.tried_short_groups.cache_clear()
     monkeypatch.setattr(varlen, "short_groups", lambda: kernels)
     for _ in range(2):
@@ -227,7 +227,7 @@ def test_kernels_that_fail_their_first_test_are_left_alone(taken, monkeypatch, c
     assert taken.count("flash") == taken.count("flash backward") == n_flash
 
 
-def test_a_lack_of_memory_in_the_first_test_is_raised(taken, monkeypatch):
+def test_lack_of_memory_is_raised(taken, monkeypatch):
     varlen.tried_short_groups.cache_clear()
     monkeypatch.setattr(varlen, "short_groups", lambda: SimpleNamespace(forward=full))
     with pytest.raises(torch.OutOfMemoryError):
@@ -263,7 +263,7 @@ for kernel in (groups.short_groups_forward, groups.short_groups_backward):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("capability", ["80", "90"])
-def test_kernels_become_machine_code_that_fits_into_small_gpus(triton, capability):
+def test_kernels_compile_for_small_gpus(triton, capability):
     environment = os.environ | {"TRITON_INTERPRET": "0"}
     done = subprocess.run([sys.executable, "-c", COMPILE, capability], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -64,7 +64,7 @@ def test_the_largest_differences_come_first_with_their_context(text):
     assert values["chrF"].tolist()[3:5] == [0, pytest.approx(100)]
 
 
-def test_context_ends_at_the_document_and_sentences_that_are_not_better_are_left_out(text):
+def test_contexts_and_worse_sentences(text):
     values, _ = choose(text, count=9, context=5)
     cases = list(dict.fromkeys(values["case"]))
     assert set(cases) == {"a, sentence 2", "a, sentence 3", "b, sentence 2"}
@@ -101,7 +101,7 @@ def test_the_command_writes_what_the_report_reads(text):
     assert "New is ahead of old by most chrF" in table.caption
 
 
-def test_line_ends_in_texts_and_empty_translations_read_back(text):
+def test_line_ends_and_empty_translations(text):
     values, settings = choose(text, ours=["der Hund", "die\rKatze\n!", *OURS[2:]], theirs=[THEIRS[0], "", *THEIRS[2:]])
     write_table(text / "c", case_table("c", values, settings))
     table = case_table("c", read_cases(text / "c.csv"), settings)
@@ -110,7 +110,7 @@ def test_line_ends_in_texts_and_empty_translations_read_back(text):
     assert len((text / "c.md").read_text(encoding="utf-8").split("\n\n")[0].splitlines()) == 2 + len(table.rows)
 
 
-def test_a_case_study_without_any_sentence_is_an_empty_table(text):
+def test_no_sentences_give_an_empty_table(text):
     values, settings = choose(text, ours=THEIRS)
     assert case_table("c", values, settings).rows == []
     values.to_csv(text / "empty.csv", index=False)

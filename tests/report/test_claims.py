@@ -43,7 +43,7 @@ def judged(rows, *comparisons, histories=(), control=None, **keys):
         ("  a   >\n b ", {A: 1, B: -1}, 0, "above"),
     ],
 )  # fmt: skip
-def test_a_relation_is_a_difference_and_what_is_claimed_about_it(text, weights, constant, kind):
+def test_relation_is_parsed(text, weights, constant, kind):
     (found,) = parse_comparison(text)
     assert (found.weights, found.constant, found.kind) == (weights, constant, kind)
 
@@ -95,7 +95,7 @@ def test_contradictions_in_a_claim_are_named(keys, message):
 
 
 @pytest.mark.parametrize("keys", [{}, {"metric": "dev_loss", "test": None, "step": 50}])
-def test_settings_with_all_their_defaults_are_those_of_the_command(keys):
+def test_default_settings_equal_the_command(keys):
     given = claim("a > b", **keys)
     assert Claim.load(given.model_dump(mode="json"), where="claim") == given
 
@@ -103,7 +103,7 @@ def test_settings_with_all_their_defaults_are_those_of_the_command(keys):
 # Intervals and verdicts.
 
 
-def test_the_interval_is_that_of_the_paired_t_test():
+def test_interval_equals_the_paired_t_test():
     found = judged(of_seeds("a", 12.0, 14.0, 13.0) + of_seeds("b", 10.0, 11.0, 12.0), "a > b").findings[0]
     differences = [2.0, 3.0, 1.0]
     half = 2.919986 * stdev(differences) / math.sqrt(3)  # t of 0.95 with two degrees of freedom
@@ -124,7 +124,7 @@ def test_items_of_a_test_widen_the_interval():
     assert found.verdict == "underpowered"
 
 
-def test_the_range_of_an_aligner_is_no_interval_over_items():
+def test_aligner_range_is_no_interval():
     rows = of_seeds("a", 60.0, 60.0, 60.0, metric="APT", low=50.0, high=70.0)
     found = judged(rows, "a > 50", metric="APT").findings[0]
     assert (found.low, found.high) == (10, 10)
@@ -136,7 +136,7 @@ def verses(system, values, **keys):
     return of_seeds(system, mean, mean, mean, **{"metric": "log probability", "n": len(values)} | grouped | keys)
 
 
-def test_what_all_systems_find_hard_does_not_widen_the_interval():
+def test_common_difficulty_widens_no_interval():
     rng = np.random.default_rng(3)
     hard, noise = rng.normal(-40, 20, 2000), rng.normal(0, 1, (2, 2000))
     b = verses("b", hard)
@@ -199,12 +199,12 @@ def test_the_error_over_items_covers_suites_of_pairs(agreement, n_items):
         ("|a - b| <= 1", 0.0, -9.0, -1.1, "refuted"),
     ],
 )
-def test_the_interval_against_the_smallest_difference_that_matters_decides(comparison, margin, low, high, verdict):
+def test_interval_against_the_margin_decides(comparison, margin, low, high, verdict):
     (found,) = parse_comparison(comparison)
     assert decide(found, low, high, margin=margin) == verdict
 
 
-def test_equal_scores_are_not_better_but_not_worse_either():
+def test_equal_scores_are_not_worse():
     rows = of_seeds("a", 5.0, 5.0, 5.0) + of_seeds("b", 5.0, 5.0, 5.0)
     assert judged(rows, "a > b", margin=1.0).verdict == "refuted"
     assert judged(rows, "a > b").verdict == "underpowered"
@@ -269,13 +269,13 @@ def suite(*values):
         ([], "not run"),
     ],
 )
-def test_a_claim_is_judged_only_if_its_control_holds(accuracies, verdict):
+def test_claim_needs_its_control(accuracies, verdict):
     rows = of_seeds("a", 9.0, 9.1, 9.2) + of_seeds("b", 5.0, 5.1, 5.2)
     assert judged(rows + accuracies, "a > b", control=LEARNED).verdict == verdict
     assert judged(rows + accuracies, "a > b").verdict == "supported"
 
 
-def test_what_a_claim_lacks_does_not_matter_before_its_control_holds():
+def test_failed_control_precedes_missing_scores():
     assert judged(suite(50.0, 51.0, 52.0), "a > b", control=LEARNED).verdict == "control failed"
     assert judged(suite(99.0, 99.0, 99.0), "a > b", control=LEARNED).verdict == "not run"
 
@@ -296,14 +296,14 @@ def test_effects_that_ten_seeds_cannot_show_are_underpowered(values, verdict):
 
 
 @pytest.mark.parametrize(("n_seeds", "error"), [(3, 0.0), (10, 0.0), (10, 1.0)])
-def test_the_smallest_effect_is_shown_in_four_of_five_studies(n_seeds, error):
+def test_smallest_effect_has_enough_power(n_seeds, error):
     effect, rng = smallest_effect(1.0, n_seeds, error=error), np.random.default_rng(1)
     studies = rng.normal(effect, 1.0, (4000, n_seeds)) + rng.normal(0, error, (4000, 1))
     halves = [half_width(study.std(ddof=1), n_seeds, error=error) for study in studies]
     assert (studies.mean(1) > halves).mean() == pytest.approx(0.8, abs=0.03)
 
 
-def test_a_part_that_is_underpowered_makes_the_claim_so():
+def test_underpowered_part_decides():
     rows = of_seeds("a", 4.0, 0.0, 4.0) + of_seeds("b", 0.0, 0.0, 0.0) + of_seeds("c", -1.0, 1.0, 0.0)
     assert judged(rows, "a > b").verdict == "inconclusive"
     assert judged(rows, "a > b", "c > b").verdict == "underpowered"
@@ -313,7 +313,7 @@ def test_a_part_that_is_underpowered_makes_the_claim_so():
 # What is measured.
 
 
-def test_contrastive_accuracy_of_a_suite_some_distances_or_a_kind():
+def test_accuracy_by_distance_or_kind():
     keys = {"metric": "contrastive accuracy"}
     rows = of_seeds("a", 90.0, 90.0, 90.0, phenomenon="p", **keys)
     for value, n, part in ((100.0, 10, {"distance": 1}), (40.0, 30, {"distance": 2}), (0.0, 10, {"distance": 3}),
@@ -325,7 +325,7 @@ def test_contrastive_accuracy_of_a_suite_some_distances_or_a_kind():
     assert judged(rows, "a > 50", distances=[9], **keys).verdict == "not run"
 
 
-def test_a_suite_of_several_phenomena_counts_as_a_whole_unless_one_is_named():
+def test_suite_counts_as_a_whole_by_default():
     keys = {"metric": "contrastive accuracy"}
     rows = of_seeds("a", 80.0, 80.0, 80.0, **keys)
     rows += of_seeds("a", 70.0, 70.0, 70.0, phenomenon="p", **keys)
@@ -351,7 +351,7 @@ TRAININGS = [training("a", seed) for seed in (1, 2, 3)]
         ("below_uniform_cross_window", "best", None),
     ],
 )
-def test_columns_of_the_history_are_read_at_an_update_the_best_loss_or_the_end(metric, step, value):
+def test_history_is_read_at_an_update(metric, step, value):
     found = judged([], "a > 0", histories=TRAININGS, metric=metric, test=None, step=step)
     assert found.verdict == ("not run" if value is None else "supported")
     if value is not None:
@@ -383,7 +383,7 @@ def test_the_update_at_which_a_loss_is_reached():
         ("|a - 10| <= 100", "refuted", 124.66, math.inf),
     ],
 )
-def test_an_update_that_is_never_reached_is_at_least_the_last(comparison, verdict, low, high):
+def test_unreached_update_is_the_last(comparison, verdict, low, high):
     """Seed 1 reaches 2.5 at update 150; the losses of the others stay above it until the end, at update 200."""
     histories = [training(system, seed=seed) for system in "ab" for seed in (1, 2, 3)]
     found = judged([], comparison, histories=histories, metric="dev_loss", test=None, first_step_below=2.5)

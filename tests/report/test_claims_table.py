@@ -24,7 +24,7 @@ SETTINGS = {
 ROWS = of_seeds("a", 9.0, 9.5, 10.0) + of_seeds("b", 5.0, 5.5, 6.0)
 
 
-def test_a_row_says_what_was_claimed_reported_measured_and_concluded():
+def test_row_says_claim_and_conclusion():
     found = claims_table(long_table(ROWS), [training("a")], ReportSettings.load(SETTINGS, where="report"))
     assert found is not None
     assert found.rows == [
@@ -40,7 +40,7 @@ def test_a_row_says_what_was_claimed_reported_measured_and_concluded():
     assert claims_table(long_table(ROWS), [], ReportSettings()) is None
 
 
-def test_a_row_names_its_control_and_what_ten_seeds_can_show():
+def test_row_names_control_and_power():
     claims = {
         "learned": {
             "statement": "A has learned",
@@ -91,12 +91,12 @@ def test_a_control_is_another_claim_without_a_control(controls, message):
     assert message in str(caught.value)
 
 
-def test_the_report_has_the_claims_after_the_tables_of_the_study():
+def test_claims_follow_the_tables():
     report = build_report(long_table(ROWS), ReportSettings.load(SETTINGS, where="report"))
     assert report.sections[0].key == "claims"
 
 
-def test_the_command_writes_and_prints_all_claims_or_one(tmp_path, capsys):
+def test_command_prints_all_claims_or_one(tmp_path, capsys):
     for system in ("a", "b"):
         write_scores(tmp_path / f"{system}.json", [each for each in ROWS if each["system"] == system])
     write_json(tmp_path / "settings.json", SETTINGS)

@@ -53,7 +53,7 @@ def folder(tmp_path):
     return Folder()
 
 
-def test_sums_by_stage_in_the_order_of_the_workflow(folder):
+def test_sums_follow_the_workflow(folder):
     folder.benchmark("train", "d/a/seed1", 7200, cpu="7200")
     folder.benchmark("apply_bpe", "d/dev/en", 1800, cpu="900")
     folder.benchmark("apply_bpe", "d/dev/de", 1800, cpu="2700")
@@ -90,7 +90,7 @@ def test_the_unit_suits_the_longest_time(folder, hours, heading, cell):
 
 
 @pytest.mark.parametrize("mark", ["-", "NA", ""])
-def test_jobs_too_short_to_be_measured_have_no_core_hours(folder, mark):
+def test_short_jobs_have_no_core_hours(folder, mark):
     folder.benchmark("report_collect", "report_collect", 36, cpu=mark)
     folder.benchmark("report_collect", "again", 36, cpu="36")
     assert folder.table().rows[-1] == ["all", "2", "36.0"]
@@ -192,7 +192,7 @@ def test_energy_is_summed_by_stage_and_over_sessions(folder):
     "facts",
     [on_gpu(), on_gpu(sessions=[{"from_update": 0, "seconds": 1}, {"from_update": 9, "seconds": 1, "joules": 1}])],
 )
-def test_unknown_energy_of_a_job_makes_that_of_its_stage_unknown(folder, facts):
+def test_unknown_energy_spreads_to_the_stage(folder, facts):
     folder.benchmark("train", "d/a/seed1", 3600)
     folder.benchmark("train", "d/c/seed1", 3600)
     folder.benchmark("score_candidates", "d/a/seed1/p", 3600)
@@ -218,7 +218,7 @@ def test_no_benchmarks_no_table(folder):
     assert costs_table(None) is None
 
 
-def test_report_has_a_section_of_costs_without_its_own(folder, tmp_path):
+def test_costs_section_excludes_the_report(folder, tmp_path):
     folder.benchmark("train", "d/a/seed1", 5)
     folder.benchmark("translate", "d/c/seed1/t", 3600)
     folder.benchmark("report_render", "report_render", 5)
@@ -233,7 +233,7 @@ def test_report_has_a_section_of_costs_without_its_own(folder, tmp_path):
     assert (tmp_path / "out/tables/costs_by_stage.tex").exists()
 
 
-def test_a_training_on_several_nodes_counts_what_its_processes_recorded(folder):
+def test_nodes_add_up_recorded_processes(folder):
     """Snakemake measures only the `srun` that started them."""
     folder.benchmark("train", "d/a/seed1", 3600, cpu="0.12")
     folder.facts("model.job.json", {"device": "cuda", "n_devices": 8, "n_nodes": 2, "cpu_seconds": 30_000.0})

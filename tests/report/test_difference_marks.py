@@ -27,7 +27,7 @@ FOUND = {test.key: test for test in TESTS}
 SCORES = [score(system, 20) for system in ("base", "a", "b", "c", "d")]
 
 
-def test_the_main_table_marks_what_differs_from_the_baseline():
+def test_main_table_marks_differences():
     table = main_table(summarize(long_table(SCORES)), ReportSettings(baseline="base", labels={"base": "Base"}), FOUND)
     assert [row[-1] for row in table.rows] == ["20.00", "20.00 *", "20.00 **", "20.00", "20.00"]
     assert table.note.endswith(
@@ -46,14 +46,14 @@ def test_nothing_is_marked_where_no_system_translates():
 
 
 @pytest.mark.parametrize(("points", "mark"), [(0.0001, ""), (-0.004, ""), (0.006, " **"), (-0.01, " **")])
-def test_a_difference_that_rounds_to_nothing_has_no_mark(points, mark):
+def test_rounded_zero_has_no_mark(points, mark):
     test = difference("a", 0.001, difference=points)
     table = main_table(summarize(long_table(SCORES[:2])), ReportSettings(baseline="base"), {test.key: test})
     assert table.rows[1][-1] == f"20.00{mark}"
     assert table.full["s-BLEU p"].tolist()[1] == 0.001, "the file has the p value all the same"
 
 
-def test_nothing_is_marked_beside_scores_that_were_computed_otherwise():
+def test_unlike_scores_have_no_mark():
     rows = [*SCORES[:2], SCORES[2] | {"signature": "y"}]
     table = main_table(summarize(long_table(rows)), ReportSettings(baseline="base"), FOUND)
     assert [row[-1] for row in table.rows] == ["20.00", "20.00", "20.00 †"]
@@ -86,7 +86,7 @@ def test_a_mark_needs_all_tests(p, randomization_p, mark):
         (MCNEMAR | {"n": 1}, "any mark (* takes 6): d/s contrastive accuracy (1)."),
     ],
 )
-def test_a_note_names_what_has_too_few_segments_for_marks(options, note):
+def test_note_names_small_tests(options, note):
     one = difference("a", 0.2, **options)
     rows = [score("a", 20, test=one.test, metric=one.metric, phenomenon=None)]
     make = contrastive_table if options.get("test") else main_table

@@ -46,7 +46,7 @@ def test_systems_are_at_their_places_on_their_lines():
     ]
 
 
-def test_points_are_means_with_deviations_over_seeds_where_there_are_several():
+def test_points_are_means_with_deviations():
     rows = [score("a64", 30, seed=1), score("a64", 32, seed=2), score("a512", 2), score("b64", float("nan"))]
     values = draw(rows).values.set_index("system")
     assert values.loc["a64", ["mean", "seeds"]].tolist() == [31, 2]
@@ -61,7 +61,7 @@ def test_a_given_place_replaces_that_of_the_config():
     assert [point[2] for point in points(plot)] == [7, 64]
 
 
-def test_numbers_are_in_order_and_words_at_equal_steps():
+def test_numbers_are_sorted_and_words_spaced():
     assert list(axis_positions([512.0, 64.0, 512.0]).items()) == [(64.0, 64.0), (512.0, 512.0)]
     sizes = {"a64": "large", "a512": "base", "b64": "base", "b512": "large"}
     plot = draw([score(name, 1) for name in FACTS], x=None, x_values=sizes)
@@ -88,7 +88,7 @@ def test_a_system_without_a_place_is_an_error():
         draw([score("a64", 1)], facts={name: FACTS[name] for name in ("a64", "a512", "b64")})
 
 
-def test_published_points_are_beside_ours_even_where_we_have_none():
+def test_published_points_stand_beside_ours():
     published = {"a512": "g-transformer/transformer_document_length_512"}
     rows = [score("a64", 30, dataset="e", metric="d-BLEU (instances)")]
     plot = draw(rows, published=published, datasets={"e": "europarl"}, metrics=["d-BLEU (instances)"])
@@ -131,7 +131,7 @@ def draw_curves(histories, **changes):
     return draw_plot("loss", settings, styles, scores=long_table([]), paper_columns={}, histories=histories), styles
 
 
-def test_curves_of_the_systems_in_the_order_of_the_settings():
+def test_curves_follow_the_settings():
     nan = float("nan")
     members = [training("a", 1, train_loss=[3, 2, 1], dev_loss=[nan, 4, nan]), training("c", 1, train_loss=[9, 9, 9])]
     members += [training("b", seed, train_loss=[5, 4, 3]) for seed in (1, 2)]
@@ -142,7 +142,7 @@ def test_curves_of_the_systems_in_the_order_of_the_settings():
     assert len(plot.values) == 9
 
 
-def test_what_no_history_has_is_named_and_its_panel_left_out():
+def test_missing_history_columns_are_named():
     members = [training("a", 1, train_loss=[3, 2, 1])]
     plot, _ = draw_curves(members, panels={"Loss": ["train_loss"], "Entropy": ["entropy_cross_group"]})
     assert plot.picture.caption.endswith("Not measured: entropy_cross_group.")
@@ -174,7 +174,7 @@ def run_figure(folder, *arguments, name="figure_2"):
     return main(["report", "figure", *options, "--name", name, *arguments, "--out", str(folder / name)])
 
 
-def test_the_command_writes_a_picture_of_scores_or_of_histories(tmp_path, capsys):
+def test_command_draws_scores_or_histories(tmp_path, capsys):
     scores = write_scores(tmp_path / "scores.json", [score("a64", 30)])
     assert run_figure(tmp_path, "--scores", str(scores), "--fingerprints", "other") == 2
     assert "system a64" in capsys.readouterr().err
@@ -193,7 +193,7 @@ def test_the_command_writes_a_picture_of_scores_or_of_histories(tmp_path, capsys
     assert "did you mean 'figure_2'?" in capsys.readouterr().err
 
 
-def test_learning_curves_count_the_updates_of_the_initial_model():
+def test_learning_curves_include_initial_updates():
     first = [history("first", seed, step=[50, 100 * seed], train_loss=[3, 2]) for seed in (1, 3)]
     tuned = history("tuned", step=[10, 20], train_loss=[2, 1])
     styles = study_styles(ReportSettings(), ["first", "tuned"])

@@ -99,7 +99,7 @@ def test_who_is_best_against_the_baseline(rows, differences, expected):
     assert findings(rows, differences=differences) == expected
 
 
-def test_the_interval_is_beside_the_difference_and_leaders_with_commas_are_quoted():
+def test_intervals_and_quoted_leaders():
     found = replace(paired("a", -2.0, 0.0004), half_width=0.5)
     lead = findings([bleu("base", 24), bleu("a", 22)], differences=[found])[0]
     assert lead.endswith("and A differs from it by −2.00 (95 % interval −2.50 to −1.50, p < 0.001).")
@@ -109,7 +109,7 @@ def test_the_interval_is_beside_the_difference_and_leaders_with_commas_are_quote
     assert "Base, “A, tuned” and B are level in pronoun (90.0 %)" in key_findings(summary, settings, UNTESTED)[0]
 
 
-def test_without_a_baseline_nothing_is_tested_and_said_so():
+def test_no_baseline_means_no_test():
     assert findings(THREE, baseline=None)[0].endswith("(not tested, as report.baseline names no system).")
     assert findings(THREE)[0].endswith("(not tested).")
 
@@ -150,7 +150,7 @@ def test_limits_are_one_sentence():
     )
 
 
-def test_many_names_are_numbers_and_no_scores_say_nothing():
+def test_many_names_become_numbers():
     rows = [accuracy("a", 90, phenomenon=f"x{n}") for n in range(9)]
     assert findings(rows)[0].endswith("x3 (90.0 %) and 5 more.")
     assert key_findings(summarize(long_table([])), ReportSettings(), UNTESTED) == []

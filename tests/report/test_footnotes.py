@@ -41,13 +41,13 @@ def histories(**steps):
         ({}, ["s"], ""),
     ],
 )  # fmt: skip
-def test_fewer_updates_are_named_counting_those_of_the_initial_model(steps, systems, remark):
+def test_fewer_updates_are_named(steps, systems, remark):
     found = updates_footnote(histories(**steps), ORIGINS, systems, LABELS, UNSCORED)
     assert found.startswith(remark)
     assert bool(found) == bool(remark)
 
 
-def test_what_is_added_and_learned_for_fewer_updates_than_the_initial_model_is_named_too():
+def test_fewer_added_updates_are_named():
     arguments = histories(s=[800], f=[200]), ORIGINS, ["s", "f"], LABELS, UNSCORED
     found = updates_footnote(*arguments, extended=["f"])
     assert found.endswith(
@@ -56,7 +56,7 @@ def test_what_is_added_and_learned_for_fewer_updates_than_the_initial_model_is_n
     assert "New parts" not in updates_footnote(*arguments), "a model that is only trained for longer has none"
 
 
-def test_updates_are_compared_on_the_datasets_of_both_systems():
+def test_updates_are_compared_on_shared_datasets():
     elsewhere = [history("s", dataset="y", step=[100]), history("e", dataset="z", step=[9])]
     found = [*histories(s=[1000], d=[1000], f=[700]), *elsewhere]
     settings = LABELS.model_copy(update={"baseline": "s"})
@@ -88,7 +88,7 @@ FEWER = "Trained with fewer updates than Sentences (800): Documents (200). A low
         (None, (19, 20), ""),
     ],
 )
-def test_a_baseline_is_what_others_are_compared_with_where_updates_may_explain_it(baseline, scores, remark):
+def test_baseline_is_compared_with_others(baseline, scores, remark):
     settings = LABELS.model_copy(update={"baseline": baseline})
     missing = [bleu(system, value) | {"metric": "chrF"} for system, value in (("s", None), ("d", 30))]
     rows = [bleu("s", scores[0]), bleu("d", scores[1])] if scores else []
@@ -127,7 +127,7 @@ SIGNATURE = "nrefs:1|case:mixed|tok:13a|version:2.6.0"
         (["not computed: no Java"] * 3, ["–", "–", "–"], "s-BLEU is not computed: no Java."),
     ],
 )
-def test_scores_computed_otherwise_or_not_at_all_are_named_under_the_table(signatures, cells, note):
+def test_unlike_scores_are_named(signatures, cells, note):
     rows = [
         bleu(system, None if signature.startswith("not") else value, signature=signature)
         for system, value, signature in zip("sdf", (9, 9.5, 8), signatures, strict=True)
@@ -147,7 +147,7 @@ def test_systems_of_one_name_each_keep_their_remark():
     assert found.note == "Bold: best. x/t same: s-BLEU is not computed: no Java."
 
 
-def test_seeds_of_one_system_that_were_scored_otherwise_are_named_too():
+def test_unlike_seeds_are_named():
     signatures = [SIGNATURE, SIGNATURE, SIGNATURE.replace("13a", "zh")]
     rows = [bleu("s", 9, signature=signature, seed=seed) for seed, signature in enumerate(signatures)]
     found = main_table(summarize(long_table(rows)), LABELS)
@@ -157,7 +157,7 @@ def test_seeds_of_one_system_that_were_scored_otherwise_are_named_too():
     )
 
 
-def test_test_text_in_the_training_text_is_named_from_one_percent_on():
+def test_leaked_test_text_is_named():
     overlaps = [
         (dataset, test, {"seen_sources_percent": percent})
         for dataset, test, percent in [
@@ -203,7 +203,7 @@ def test_remarks_stand_under_the_tables_in_every_form(tmp_path):
     assert "fewer updates" not in to_markdown(results), "the page in Markdown has the note after the table"
 
 
-def test_the_plan_knows_what_systems_start_from_and_what_is_generated(pytestconfig):
+def test_plan_knows_origins(pytestconfig):
     values = read_config_file(pytestconfig.rootpath / "config/examples/smoke.yaml")
     facts = json.loads(StudyView(load_config(values)).report().params["study"])
     assert facts["origins"]["rst_mix"][0] == "rst_mix"

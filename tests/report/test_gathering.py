@@ -113,7 +113,7 @@ def test_other_files_are_refused(tmp_path, content, message):
         {"n": 10**30}, {"n": float("nan")}, {"kind": ["a"]}, {"system": "\ud800"}, {"system": "a\rb"},
     ],
 )  # fmt: skip
-def test_values_that_the_long_table_cannot_have_are_refused(tmp_path, bad):
+def test_impossible_values_are_refused(tmp_path, bad):
     (key,) = bad
     with pytest.raises(UserError, match=rf"1.json: score 2: the {key} cannot be "):
         gather_rows([write(tmp_path / "1.json", ROW, ROW | bad)])

@@ -40,7 +40,7 @@ def study_tables():
     return [paper, case_table("c", cases, SETTINGS), *build_report(long_table(SCORES), SETTINGS).tables]
 
 
-def test_captions_are_one_or_two_sentences_and_notes_are_below_the_table():
+def test_captions_are_short():
     tables = {table.key: table for table in study_tables()}
     assert {"t", "c", "results", "contrastive", "signatures", "provenance"} <= set(tables)
     for table in tables.values():
@@ -56,7 +56,7 @@ def test_captions_are_one_or_two_sentences_and_notes_are_below_the_table():
     assert rf"\caption{{{title}. In percent, mean $\pm$ sample deviation over seeds.}}" in latex
 
 
-def test_columns_with_one_value_are_in_the_title_and_systems_have_their_short_names():
+def test_constant_columns_move_to_the_title():
     latex = to_latex(main_table(summarize(long_table(SCORES)), SETTINGS, TESTS))
     assert r"System & s-BLEU \\" in latex
     assert r"Long & \textbf{22.50 $\pm$ 0.71}$^{**}$ \\" in latex
@@ -66,7 +66,7 @@ def test_columns_with_one_value_are_in_the_title_and_systems_have_their_short_na
     assert r" & Long & 3.2 & " in to_latex(study_tables()[1]), "also in case studies"
 
 
-def test_wide_tables_take_both_columns_of_a_page_in_a_smaller_font():
+def test_wide_tables_take_both_columns():
     def table(n_columns):
         frame = pd.DataFrame({"system": ["a"], "value": [1]})
         return to_latex(Table("k", "T", frame, [label("system"), *[number("value", "x" * 8, form=str)] * n_columns]))

@@ -35,7 +35,7 @@ def lay_out(rows, *, published=None, datasets=None, labels=None, differences=(),
     return paper_table(long_table(rows), "table_1", settings, FACTS, {test.key: test for test in differences})
 
 
-def test_a_row_per_system_in_the_order_of_the_settings_with_what_the_config_says():
+def test_rows_follow_the_settings():
     rows = [score("b", 30), score("a", 20), score("c", 99), score("a", 7, metric="METEOR")]
     table = lay_out(rows, columns=["Bi-sent", "Mo-doc", "Input"], metrics=["s-BLEU", "METEOR"], labels={"a": "#1"})
     assert table.header == ["System", "Bi-sent", "Input", "s-BLEU", "METEOR"], "what no system has is no column"
@@ -56,7 +56,7 @@ def test_a_row_per_system_in_the_order_of_the_settings_with_what_the_config_says
         ([("ted", "t"), ("ted", "u"), ("news", "t")], ["ted/t: s-BLEU", "ted/u: s-BLEU", "news/t: s-BLEU"]),
     ],
 )
-def test_tests_are_named_by_as_little_as_tells_them_apart(places, headings):
+def test_test_names_are_short_and_distinct(places, headings):
     table = lay_out([score("a", 1, dataset=dataset, test=test) for dataset, test in places])
     assert table.header[1:] == headings
 
@@ -72,12 +72,12 @@ def test_published_numbers_and_their_average_stand_beside_ours():
     assert second == ["5.00", "29.31", "–", "29.01", "–", "31.52", "–", "29.95"]
 
 
-def test_an_average_over_seeds_has_the_deviation_of_the_runs_averages():
+def test_average_has_the_deviation_of_runs():
     rows = [score("a", 10 * seed + (5 if test == "u" else 0), test=test, seed=seed) for seed in (1, 2) for test in "tu"]
     assert lay_out(rows, average=True).rows[0][-1] == "17.50 ± 7.07"
 
 
-def test_phenomena_are_columns_and_whole_suites_are_left_out():
+def test_phenomena_are_columns():
     rows = [accuracy("a", 50, "deixis"), accuracy("b", 81.94, "deixis"), accuracy("b", 70, "ellipsis_vp")]
     rows += [accuracy("a", 60, None), accuracy("a", 1, "deixis", distance=2)]
     published = {"a": "cross-task/discourse_transformer", "b": "cross-task/discourse_pretrained"}
@@ -92,7 +92,7 @@ def test_only_the_tests_named_are_shown():
     assert lay_out(rows, tests=["f"]) is None
 
 
-def test_an_average_over_scores_that_were_computed_otherwise_is_marked_and_not_the_best():
+def test_unlike_average_is_not_the_best():
     rows = [score(system, value, test=test) for system, value in (("a", 10), ("b", 30)) for test in ("t", "u")]
     table = lay_out([*rows[:3], rows[3] | {"signature": "y|warning:w"}], average=True)
     assert [row[-1] for row in table.rows] == ["10.00", "30.00 †"]
@@ -139,7 +139,7 @@ def test_the_command_writes_four_forms(tmp_path, capsys):
     assert "20\\%" in (tmp_path / "table_6.tex").read_text(encoding="utf-8")
 
 
-def test_a_note_of_a_table_is_in_all_forms(tmp_path):
+def test_table_note_is_in_all_forms(tmp_path):
     table = lay_out([score("a", 1)], note="Mind the 1 %: it is *low*.")
     write_table(tmp_path / "x", table)
     notes = {"txt": "Mind the 1 %: it is *low*.", "md": "1 %: it is \\*low\\*.", "tex": "Mind the 1 \\%"}

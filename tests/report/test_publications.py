@@ -41,7 +41,7 @@ def test_what_a_paper_does_not_give_is_none():
     assert find_published(row, None, metric="d-BLEU (instances)") is None
 
 
-def test_a_row_in_several_tables_has_the_same_numbers():
+def test_repeated_row_has_equal_numbers():
     def key(number):
         return number.row, number.dataset, number.metric, number.phenomenon or ""
 

@@ -61,7 +61,7 @@ def test_other_numbers_of_sentences_make_one_block(page):
         assert [text for text, _ in document["runs"]["1"]] == FREE[document["id"]]
 
 
-def test_items_have_the_scores_of_all_systems_and_ties_are_wrong(page):
+def test_items_have_scores_of_all_systems(page):
     part = unpack(page)["suites"][0]
     assert part["total"] == len(part["items"]) == 3
     assert [item["runs"]["0"]["right"] for item in part["items"]] == [True, False, False]
@@ -78,13 +78,13 @@ def test_a_study_tells_the_reader_of_its_ties(pytestconfig, ties):
     assert json.loads(made.reader().params["study"])["ties"] == ties.get("ties", "wrong")
 
 
-def test_ties_go_to_the_first_candidate_where_the_scores_say_so(tmp_path):
+def test_ties_can_go_to_the_first(tmp_path):
     study = {"languages": {"d": ["en", "de"]}, "ties": "first"}
     items = unpack(render(tmp_path, make_study(tmp_path) | {"study": study}))["suites"][0]["items"]
     assert [item["runs"]["0"]["right"] for item in items] == [True, False, True]
 
 
-def test_generative_items_have_what_each_system_wrote_and_where_it_is_right(page):
+def test_generative_items_show_outputs(page):
     part = unpack(page)["suites"][1]
     assert (part["name"], part["languages"], part["total"]) == ("d/g", ["en", "de"], 3)
     items = part["items"]
@@ -179,7 +179,7 @@ def test_a_sample_is_evenly_spaced():
 
 
 @pytest.mark.parametrize("max_bytes", [3_000, 30_000, 60_000, 90_000])
-def test_the_data_fits_and_not_much_more_than_needed_is_left_out(max_bytes):
+def test_page_data_is_small(max_bytes):
     data = long_study(1000)
     packed = fit(data, max_bytes)
     assert max_bytes * 0.6 < len(packed) <= max_bytes
@@ -203,7 +203,7 @@ def test_the_limit_is_that_of_the_whole_page(tmp_path):
     assert (part["total"], len(part["documents"])) == (3, 2)
 
 
-def test_the_page_does_not_depend_on_when_it_is_made(tmp_path):
+def test_page_is_deterministic(tmp_path):
     options = make_study(tmp_path)
     assert render(tmp_path, options).read_bytes() == render(tmp_path, options).read_bytes()
 
@@ -230,7 +230,7 @@ SHORTER = ALIGNED | {"d/three": ["Nur eine."]}
         ("free", "test_t.jsonl", Path.unlink, "d/runs/free/seed1/decoding/test_t.jsonl"),
     ],
 )
-def test_outputs_that_do_not_fit_are_one_clear_line(system, file, write, message, tmp_path, capsys):
+def test_misfit_outputs_are_one_line(system, file, write, message, tmp_path, capsys):
     options = make_study(tmp_path)
     write(decoding_folder(tmp_path, system) / file)
     assert_one_line(options, message, tmp_path, capsys)
@@ -263,7 +263,7 @@ def test_outputs_that_do_not_fit_are_one_clear_line(system, file, write, message
         ({"texts": ["d/corpora/en-de/test_t.en"]}, "also pass d/corpora/en-de/test_t.documents.tsv"),
     ],
 )
-def test_options_that_do_not_fit_are_one_clear_line(changes, message, tmp_path, capsys):
+def test_misfit_options_are_one_line(changes, message, tmp_path, capsys):
     assert_one_line(make_study(tmp_path) | changes, message, tmp_path, capsys)
 
 

@@ -136,7 +136,7 @@ def test_systems_can_be_left_out(page, browser):
     assert browser.texts(".sentences thead th")[3:] == ["free (B)"]
 
 
-def test_a_link_opens_the_same_view_and_nonsense_the_first_one(page, browser):
+def test_link_opens_the_same_view(page, browser):
     browser.open(page)
     browser.choose("marks", "pair")
     browser.click("#list li:nth-child(3) a")
@@ -175,7 +175,7 @@ def test_ugly_text_stays_text(page, browser):
     assert browser.run(directions, f"{ROWS}:nth-child(2) .text") == ["rtl", "ltr", "rtl", "rtl"]
 
 
-def test_what_changed_is_listed_by_its_size_and_leads_to_the_sentence(page, browser):
+def test_changes_are_sorted_by_size(page, browser):
     data = unpack(page)["tests"][0]["documents"]
     expected = []
     for document in data:
@@ -214,7 +214,7 @@ def test_what_changed_is_listed_by_its_size_and_leads_to_the_sentence(page, brow
     assert browser.texts(ROWS) == [], "a system does not differ from itself"
 
 
-def test_a_link_of_the_report_names_a_system_whose_seeds_are_shown_one_by_one(tmp_path, browser):
+def test_report_link_opens_seeds(tmp_path, browser):
     page = render(tmp_path, make_study(tmp_path, seeds=(1, 2)))
     filters = {"phenomenon": "gender", "distance": "7–10", "kind": "nonsense"}
     browser.open(page, address(view="items", set="d/g", a="free", **filters))
@@ -222,7 +222,7 @@ def test_a_link_of_the_report_names_a_system_whose_seeds_are_shown_one_by_one(tm
     assert browser.texts(LIST) == ["g-2"], "distance 7; a filter that the suite does not have leaves all"
 
 
-def test_systems_have_the_marks_and_colors_of_the_report(page, browser):
+def test_marks_and_colors_match_the_report(page, browser):
     browser.open(page)
     found = browser.run(
         "return [...document.querySelectorAll('.sentences th .sign, .systems .sign')]"
@@ -253,7 +253,7 @@ def test_a_tree_has_an_arc_for_each_dependent(page, browser):
     browser.wait("return location.hash.includes('tree=parsed')")
 
 
-def test_items_are_filtered_by_outcome_phenomenon_distance_and_kind(page, browser):
+def test_items_are_filtered(page, browser):
     browser.open(page, address(view="items"))
     expected = {"": [0, 1, 2], "right": [0], "wrong": [1, 2], "won": [0], "lost": [2], "differ": [0, 2]}
     for outcome, numbers in expected.items():
@@ -266,7 +266,7 @@ def test_items_are_filtered_by_outcome_phenomenon_distance_and_kind(page, browse
         browser.choose(key, "")
 
 
-def test_an_item_shows_what_each_system_chose_and_how_clearly(page, browser):
+def test_item_shows_choices_of_systems(page, browser):
     browser.open(page, address(view="items", at="item-0"))
     assert browser.texts(".candidate .text") == ["Er schläft.", "Es schläft."]
     assert browser.texts(".candidate mark") == ["Er", "Es"]
@@ -277,7 +277,7 @@ def test_an_item_shows_what_each_system_chose_and_how_clearly(page, browser):
     assert browser.texts(".choices tbody tr:nth-child(2) td") == ["free", "−1.00", "−∞", "∞", "✓ right"]
 
 
-def test_items_are_sorted_by_how_clearly_they_are_right(page, browser):
+def test_items_are_sorted_by_margin(page, browser):
     browser.open(page, address(view="items", list="worst"))
     assert browser.texts(LIST) == ["item-1", "item-2", "item-0"]
     browser.choose("list", "best")
@@ -286,7 +286,7 @@ def test_items_are_sorted_by_how_clearly_they_are_right(page, browser):
     assert browser.texts(LIST)[:2] == ["item-2", "item-0"]
 
 
-def test_a_generative_item_shows_what_is_expected_and_what_each_system_wrote(page, browser):
+def test_generative_item_shows_expectations(page, browser):
     browser.open(page, address(view="items", set="d/g"))
     assert browser.texts(f"{ROWS} td:nth-child(2) .text") == ["The cat is here.", "I see it."]
     assert browser.texts(".deciding th") == ["1"]
@@ -379,7 +379,7 @@ def test_long_documents_and_lists_grow_by_a_button(tmp_path, browser, monkeypatc
     assert browser.texts("#main .more button") == []
 
 
-def test_a_study_without_suites_or_tests_shows_the_other(tmp_path, browser):
+def test_view_without_suites_or_tests(tmp_path, browser):
     options = make_study(tmp_path)
 
     def only(*names, **inputs):
@@ -398,7 +398,7 @@ def test_a_study_without_suites_or_tests_shows_the_other(tmp_path, browser):
 
 
 @pytest.mark.slow
-def test_a_study_of_a_hundred_runs_opens_in_three_seconds(tmp_path, browser, monkeypatch):
+def test_hundred_runs_open_in_three_seconds(tmp_path, browser, monkeypatch):
     """With 5,000 sentences: the page holds a sample of its documents, and says so."""
     rng = random.Random(1)
     words = ["".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=rng.randint(2, 11))) for _ in range(8000)]
@@ -448,7 +448,7 @@ def four_systems(tmp_path_factory):
 
 
 @pytest.mark.parametrize(("view", "shown"), [("documents", "d/t"), ("items", "d/s")])
-def test_the_baseline_and_the_best_system_are_compared_and_shown_at_first(view, shown, four_systems, browser):
+def test_baseline_and_best_are_compared_first(view, shown, four_systems, browser):
     browser.open(four_systems, address(view=view, set=shown))
     chosen = "return [...document.querySelectorAll('select[name=a], select[name=b]')].map((choice) => choice.value)"
     ticked = "return [...document.querySelectorAll('input[name=system]:checked')].map((box) => box.value)"

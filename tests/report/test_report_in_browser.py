@@ -59,7 +59,7 @@ def sort(browser, column):
     browser.click(f"table[data-key=results] th:nth-child({column}) button")
 
 
-def test_a_click_sorts_by_number_with_missing_ones_last_and_the_third_restores(browser):
+def test_clicks_sort_and_restore(browser):
     first = [browser.texts(f"{ROWS}:nth-child({n}) td") for n in range(1, 9)]
     assert [row[0] for row in first] == [*("t", "", "", ""), *("u", "", "", "")]
     sort(browser, 3)
@@ -72,7 +72,7 @@ def test_a_click_sorts_by_number_with_missing_ones_last_and_the_third_restores(b
     assert [browser.texts(f"{ROWS}:nth-child({n}) td") for n in range(1, 9)] == first
 
 
-def test_words_are_sorted_and_markup_in_names_stays_text(browser):
+def test_markup_in_names_stays_text(browser):
     sort(browser, 2)
     assert browser.texts(SYSTEMS)[:2] == [HOSTILE] * 2
     assert browser.texts(f"{SYSTEMS} b") == []
@@ -115,7 +115,7 @@ def cells(table):
     return [[cell.strip() for cell in line] for line in lines if not set("".join(line)) <= set(":- ")]
 
 
-def test_hidden_columns_and_filtered_rows_are_not_in_the_files_as_shown(browser, report, tmp_path):
+def test_hidden_parts_leave_the_files(browser, report, tmp_path):
     browser.click("#translation-results .columns summary")
     browser.click("#translation-results .columns label:nth-child(3) input")
     assert browser.texts("table[data-key=results] th:not([hidden])") == ["Test", "System", "chrF"]
@@ -130,7 +130,7 @@ def test_hidden_columns_and_filtered_rows_are_not_in_the_files_as_shown(browser,
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_on_a_phone_the_page_fits_and_the_system_stays_in_sight(scheme, browser, report):
+def test_page_fits_on_a_phone(scheme, browser, report):
     browser.emulate("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
     browser.resize(320, 700)
     browser.open(report / "report.html", ready=READY)

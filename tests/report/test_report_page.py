@@ -80,7 +80,7 @@ def test_page_is_whole_and_self_contained(page):
         assert shown in printed
 
 
-def test_the_page_links_to_the_reader_and_has_the_note_under_the_last_main_table(tmp_path, study, page, capsys):
+def test_page_links_to_the_reader(tmp_path, study, page, capsys):
     html = render(tmp_path, (study[0], {"reader": ['a"b.html']}), note="See <b> and *this*.")
     assert '<a href="a&#34;b.html">Read the translations</a>' in html
     assert '<a href="a&#34;b.html#view=changes">' in html
@@ -175,7 +175,7 @@ def test_counts_have_the_names_of_corpora_and_datasets(paths, names):
         ("overlap", ["overlap.json"], {}, "Unknown option: --overlap. Did you mean --overlaps?"),
     ],
 )
-def test_a_bad_file_gives_one_line_and_no_report(tmp_path, study, capsys, monkeypatch, option, paths, content, message):
+def test_bad_file_leaves_no_report(tmp_path, study, capsys, monkeypatch, option, paths, content, message):
     monkeypatch.chdir(tmp_path)
     if content is not None:
         for path in paths:

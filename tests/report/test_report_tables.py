@@ -47,7 +47,7 @@ def test_generative_accuracy_has_a_table_without_guessing():
     assert contrastive_table(summarize(long_table([score("a", 3)])), SETTINGS) is None
 
 
-def test_published_numbers_stand_only_where_the_settings_say_so():
+def test_published_numbers_follow_the_settings():
     settings = ReportSettings(
         published={"a": "g-transformer/transformer_sentence"}, datasets={"d/ted": "ted"}, labels={"a": "Sentence"}
     )
@@ -63,7 +63,7 @@ def test_published_numbers_stand_only_where_the_settings_say_so():
     assert table.full["s-BLEU published"].tolist()[0] == 24.82
 
 
-def test_meteor_and_apt_stand_beside_the_published_ones_without_rows_of_single_pronouns():
+def test_metrics_stand_beside_published_ones():
     settings = ReportSettings(
         metrics=["s-BLEU", "METEOR", "APT"], published={"a": "cross-task/document"}, datasets={"d": "zh-en"}
     )
@@ -76,7 +76,7 @@ def test_meteor_and_apt_stand_beside_the_published_ones_without_rows_of_single_p
     assert further_table(summary, settings) is None
 
 
-def test_a_metric_says_its_digits_and_whether_the_lowest_is_best(monkeypatch):
+def test_metric_knows_digits_and_direction(monkeypatch):
     monkeypatch.setitem(METRICS, "edits", Metric("edits", digits=1, lower_is_better=True))
     rows = [score("a", 40.26, metric="edits"), score("b", 39, metric="edits"), score("a", 20), score("b", 21)]
     table = main_table(summarize(long_table(rows)), ReportSettings(metrics=["s-BLEU", "edits"]))
@@ -84,7 +84,7 @@ def test_a_metric_says_its_digits_and_whether_the_lowest_is_best(monkeypatch):
     assert best_cells(table) == {(1, 1), (1, 2)}
 
 
-def test_further_scores_hold_what_the_main_table_does_not():
+def test_further_scores_complete_the_main_table():
     rows = [score("a", 3), score("a", 98.5, metric="length ratio")]
     table = further_table(summarize(long_table(rows)), SETTINGS)
     assert table.header == ["System", "length ratio"]
@@ -134,7 +134,7 @@ INSTANCES = "d-BLEU (instances)"
 
 
 @pytest.mark.parametrize(("sizes", "in_main"), [((9, 9, 9), True), ((9, 60, 9), False)])
-def test_scores_over_other_segments_are_neither_in_the_main_table_nor_best(sizes, in_main):
+def test_other_segments_are_never_best(sizes, in_main):
     """The d-BLEU of instances is sentence BLEU of a system that translates sentences: three points out of nothing."""
     rows = [score(name, 20) for name in "abc"]
     rows += [score(name, 16 + n, metric=INSTANCES) | {"n": n} for name, n in zip("abc", sizes, strict=True)]
@@ -171,7 +171,7 @@ def test_scores_over_other_segments_are_neither_in_the_main_table_nor_best(sizes
         ("generative accuracy", (55, 50), [0]),
     ],
 )
-def test_the_best_is_bold_only_if_it_leads_as_displayed_and_is_above_chance(metric, values, best):
+def test_bold_needs_a_visible_lead(metric, values, best):
     pairs = list(zip("abc", values, strict=False))
     if metric == "s-BLEU":
         table = main_table(summarize(long_table([score(name, value) for name, value in pairs])), SETTINGS)
@@ -194,7 +194,7 @@ def test_deviations_are_named_only_where_there_are_some(seeds, is_named):
     assert [("mean ± sample deviation over seeds" in table.caption) for table in tables] == [is_named] * 4
 
 
-def test_distances_are_pooled_into_ranges_with_numbers_of_items():
+def test_distances_are_pooled_into_ranges():
     rows = [
         accuracy("a", value, distance=distance, seed=seed) | {"n": n}
         for seed, shift in ((1, 0), (2, 10))
@@ -279,7 +279,7 @@ def test_names_are_escaped_in_every_form():
         ("-1.5 a", "-1.5 a", "-1.5 a"),
     ],
 )
-def test_what_begins_or_ends_a_row_or_is_an_entity_is_text(name, latex, markdown):
+def test_special_characters_are_text(name, latex, markdown):
     table = Table("k", "T", pd.DataFrame({"system": [name], "n": [1]}), [label("system", "System"), count("n")])
     assert f"\n{latex} & 1 \\\\\n" in to_latex(table)
     assert to_markdown(table).splitlines()[2].split(" | ")[0].strip("| ") == markdown

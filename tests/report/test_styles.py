@@ -81,14 +81,14 @@ def test_contrast_is_that_of_the_standard():
     assert contrast("#767676", "#ffffff") == pytest.approx(4.54, abs=0.01)  # the gray that WCAG names
 
 
-def test_all_colors_can_be_seen_on_light_and_dark_pages():
+def test_colors_fit_light_and_dark_pages():
     light, dark = re.findall(r"--ground: (#\w{6});", read_template("report.css"))
     assert contrast(light, "#ffffff") == 1, "files of pictures are on white, too"
     for ground, palette in ((light, COLORS), (dark, DARK_COLORS.values())):
         assert [color for color in palette if contrast(color, ground) < 3] == []
 
 
-def test_pictures_on_a_page_change_their_colors_with_its_scheme():
+def test_picture_colors_follow_the_scheme():
     (picture,) = training_curves(histories(3, n_seeds=1), styles_of(3))
     for color in COLORS[:3]:
         assert f"stroke: {color}" in picture.svg
@@ -117,7 +117,7 @@ def test_both_shades_of_a_family_have_one_hue(palette):
         assert None in hues or abs((hues[0] - hues[1] + 180) % 360 - 180) < 60
 
 
-def test_systems_of_a_family_share_a_hue_and_families_do_not():
+def test_family_members_share_a_hue():
     names = ["sentence", "rst_mix", "g_transformer", "rst_serial", "G-Transformer 512", "rst_parallel", "document"]
     assert [family_of(name) for name in names] == ["sentence", "rst", "g", "rst", "g", "rst", "document"]
     styles = Styles(names, ReportSettings())
@@ -147,7 +147,7 @@ def test_many_systems_get_panels_of_their_own():
     assert [picture.key for picture in lines] == ["learning_curves_d"], "one seed has no band"
 
 
-def test_distances_have_a_panel_per_phenomenon_however_many_the_systems():
+def test_phenomena_have_panels():
     rows = [
         {"dataset": "d", "system": f"s{n}", "test": "t", "metric": "contrastive accuracy", "phenomenon": phenomenon}
         | {"distance": distance, "kind": None, "mean": 50.0 + n, "low": 40.0, "high": 70.0, "chance": 50.0, "n": 9}

@@ -88,7 +88,7 @@ def graphs(monkeypatch):
     torch._dynamo.reset()
 
 
-def test_more_presets_are_compiled_than_a_training_may_compile_graphs(graphs, tmp_path, monkeypatch):
+def test_many_presets_compile(graphs, tmp_path, monkeypatch):
     monkeypatch.setattr(compiling, "MAX_COMPILATIONS", 1)
     scenarios, presets = Scenarios(CPU, tmp_path), ("sentence_transformer", "document_transformer")
     found = {preset: scenarios(f"compiled/{preset}") for preset in presets}

@@ -29,7 +29,7 @@ def test_scancel_saves_and_the_next_job_resumes(study, expected):
 
 
 @pytest.mark.parametrize("nodes", [1, 2])
-def test_a_long_update_is_completed_and_saved_before_slurm_kills(study, nodes, alone):
+def test_long_update_is_saved_before_the_kill(study, nodes, alone):
     slow = {"max_batch_tokens": 4000, "validate_every_steps": 100}
     changes = merge(LONG, {"training": {"scratch": slow}})
     wide = {"model": {"width": 256, "feed_forward_width": 1024, "heads": 4}}
@@ -44,7 +44,7 @@ def test_a_long_update_is_completed_and_saved_before_slurm_kills(study, nodes, a
     assert study.checkpoints(), "the running update was completed and saved"
 
 
-def test_a_time_limit_gives_notice_and_the_next_run_resumes(study, prepared, tmp_path):
+def test_time_limit_notice_leads_to_resuming(study, prepared, tmp_path):
     endless = merge(LONG, {"training": {"scratch": {"max_steps": 1_000_000, "patience": None}}})
     resources = ("train:runtime=2", "train:slurm_extra=--signal=TERM@15")  # a minute may pass before it trains
     call = study.call(MODEL, changes=endless, options=("--retries", "0", "--set-resources", *resources))
@@ -80,7 +80,7 @@ def test_a_killed_trainer_is_started_again(study, expected):
     assert_same_model(study, expected)
 
 
-def test_after_snakemake_is_killed_no_second_trainer_is_started(study, expected):
+def test_killed_snakemake_starts_no_second_trainer(study, expected):
     call = study.call(MODEL)
     call.wait_for_update(50)
     call.process.kill()
@@ -119,9 +119,7 @@ def test_one_interruption_ends_the_jobs_after_they_saved(study, expected):
     assert_same_model(study, expected)
 
 
-def test_a_refused_submission_is_retried_and_a_restart_of_the_controller_goes_unnoticed(
-    study, expected, cluster, alone
-):
+def test_refused_submissions_and_restarts_are_survived(study, expected, cluster, alone):
     cluster.stop_controller()
     call = study.call(MODEL)
     call.wait_for("no place for job .* submitted again")

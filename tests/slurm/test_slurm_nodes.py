@@ -43,7 +43,7 @@ def test_two_nodes_train_the_model_of_two_devices(study, expected_of_two):
     assert facts["cpu_seconds"] > 1, "`srun`, which Snakemake measures, needs next to nothing"
 
 
-def test_a_requeued_job_resumes_and_a_killed_process_ends_both_nodes(study, expected_of_two):
+def test_requeue_and_kill_on_two_nodes(study, expected_of_two):
     call = study.call(MODEL, options=NODES)
     call.wait_for_update(50)
     slurm("scontrol", "requeue", call.job())
@@ -65,7 +65,7 @@ def test_a_requeued_job_resumes_and_a_killed_process_ends_both_nodes(study, expe
     assert_same_model(study, expected_of_two)
 
 
-def test_the_notice_before_the_time_limit_reaches_both_nodes(study):
+def test_time_limit_notice_reaches_both_nodes(study):
     endless = merge(LONG, {"training": {"scratch": {"max_steps": 1_000_000, "patience": None}}})
     resources = ("train:nodes=2", "train:gpu=0", "train:runtime=2", "train:slurm_extra=--signal=TERM@15")
     call = study.call(MODEL, changes=endless, options=("--retries", "0", "--set-resources", *resources))

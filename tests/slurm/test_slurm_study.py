@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1800)]
 LOCAL = {"corpora_fetch", "instances_count", "report_collect"}
 
 
-def test_a_study_as_jobs_gives_the_numbers_of_a_study_without(cluster, tmp_path):
+def test_jobs_give_the_same_numbers(cluster, tmp_path):
     here, there = Study(tmp_path / "here"), Study(tmp_path / "there")
     for study in (here, there):
         study.folder.mkdir()
@@ -42,7 +42,7 @@ def test_a_study_as_jobs_gives_the_numbers_of_a_study_without(cluster, tmp_path)
     assert_same_model(there, here)
 
 
-def test_a_training_with_a_gpu_is_one_job_with_one(study, expected):
+def test_one_gpu_means_one_trainer(study, expected):
     call = study.call(MODEL, options=("--set-resources", "train:gpu=1"))
     requests = slurm("squeue", "--me", "--noheader", "--jobs", call.job(), "--Format", "tres-per-job:60")
     assert requests.strip() == "gres:gpu:1"
@@ -54,7 +54,7 @@ def test_a_training_with_a_gpu_is_one_job_with_one(study, expected):
     assert_same_model(study, expected)
 
 
-def test_a_training_with_two_gpus_is_one_job_with_two_trainers(study):
+def test_two_gpus_mean_two_trainers(study):
     call = study.call(MODEL, options=("--set-resources", "train:gpu=2"))
     requests = slurm("squeue", "--me", "--noheader", "--jobs", call.job(), "--Format", "tres-per-job:60")
     assert requests.strip() == "gres:gpu:2"

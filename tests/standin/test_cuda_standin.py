@@ -80,7 +80,7 @@ def test_every_preset_is_here():
     assert set(MICRO_BATCH_LAUNCHES) == set(ARCHITECTURES)
 
 
-def test_the_acceptance_measures_and_says_what_it_did_not(results):
+def test_acceptance_says_what_it_skipped(results):
     rows, (code, *_) = results["bench"]["rows"][0], results["bench"]["codes"]
     failed = [name for name, row in rows.items() if row["verdict"] == "FAILED"]
     assert failed in ([], ["environment/triton"])
@@ -95,7 +95,7 @@ def test_the_acceptance_measures_and_says_what_it_did_not(results):
     assert {"commit", "versions", "device"} <= set(results["bench"]["provenance"])
 
 
-def test_a_wrong_kernel_a_gradient_left_by_the_probe_and_a_wait_fail(results):
+def test_planted_gpu_faults_fail(results):
     _, sound, kernel, gradient, wait = results["bench"]["rows"]
     assert sound["update/g_transformer"]["verdict"] == "ok"
     assert kernel["update/g_transformer"]["verdict"] == "FAILED"
@@ -105,7 +105,7 @@ def test_a_wrong_kernel_a_gradient_left_by_the_probe_and_a_wait_fail(results):
     assert results["bench"]["codes"][1:] == [0, 1, 1, 1]
 
 
-def test_a_micro_batch_keeps_to_its_launches_and_short_groups_have_their_own_kernels(found, preset):
+def test_micro_batches_keep_to_their_launches(found, preset):
     assert found("budgets")["micro_batch"]["launch"] <= MICRO_BATCH_LAUNCHES[preset]
     attention = found("budgets")["attention"]
     assert attention["short_groups_forward"] >= attention["short_groups_backward"] > 0
@@ -123,7 +123,7 @@ def test_an_update_lets_nobody_wait(found):
         assert counts["pageable copy"] + counts["pinned copy"] <= UPDATE_COPIES, budgets["text"]
 
 
-def test_a_search_seldom_waits_and_never_lets_cudnn_plan(found):
+def test_search_rarely_waits(found):
     decoding = found("decoding")
     assert decoding["cudnn"] == 0
     assert decoding["steps"] >= 16
@@ -161,7 +161,7 @@ def test_heads_of_any_width_train_in_half_precision(results):
     assert "error" not in results["heads"], results["heads"]["error"]
 
 
-def test_the_stand_in_prefers_cudnn_as_torch_does_and_tells_devices_apart(results):
+def test_standin_resembles_torch(results):
     device = results["device"]
     assert "error" not in device, device["error"]
     plain, fused = device["kernels"]
@@ -174,7 +174,7 @@ def test_the_stand_in_prefers_cudnn_as_torch_does_and_tells_devices_apart(result
         assert "cpu [2, 3]" in message
 
 
-def test_the_stand_in_counts_what_a_gpu_would_do_and_its_memory(results):
+def test_standin_counts_launches_and_memory(results):
     device = results["device"]
     assert device["pageable copy"] == 3  # only pinned and asynchronous is not
     assert device["pinned copy"] == 1

@@ -24,7 +24,7 @@ def test_a_study_that_has_not_started(folder, capsys):
     assert not list(folder.path.iterdir())
 
 
-def test_results_that_exist_are_made_and_half_written_ones_are_not(folder, capsys):
+def test_only_complete_results_count(folder, capsys):
     for files in folder.plan.targets().values():
         for file in files:
             folder.write(file)
@@ -36,7 +36,7 @@ def test_results_that_exist_are_made_and_half_written_ones_are_not(folder, capsy
     assert int(made) == int(planned) - 1
 
 
-def test_text_of_a_busy_study_fits_in_100_columns(folder, capsys):
+def test_text_fits_in_100_columns(folder, capsys):
     folder.lock()
     folder.snakemake(host="elsewhere")
     folder.mark(folder.model)
@@ -64,7 +64,7 @@ def test_bad_configuration_and_bad_folder_give_one_line(folder, tmp_path, capsys
 
 
 @pytest.mark.parametrize("command", ["status", "clean"])
-def test_paths_of_a_configuration_start_in_the_folder_of_the_study(command, folder, tmp_path, monkeypatch, capsys):
+def test_paths_start_in_the_study(command, folder, tmp_path, monkeypatch, capsys):
     files = {"en": "da ta/a.en", "de": "da ta/a.de"}
     own = {"languages": ["en", "de"], "format": {"reader": "blank_lines"}, "splits": {"all": {"files": files}}}
     changes = {"corpora": {"custom": {"own": own}}, "datasets": {"smoke": {"train": ["own/all"]}}}

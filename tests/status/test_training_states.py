@@ -65,7 +65,7 @@ def test_running_while_the_trainer_holds_its_note(folder, hold):
 @pytest.mark.parametrize(
     ("started", "age", "state"), [(9000, 5, "running"), (9000, 5000, "interrupted"), (0, None, "interrupted")]
 )
-def test_trainer_of_another_host_lives_while_it_notes_progress(folder, started, age, state):
+def test_remote_trainer_lives_while_it_progresses(folder, started, age, state):
     folder.checkpoint("running.json", note(host="elsewhere"), age=started)
     if age is not None:
         folder.checkpoint("progress.json", PROGRESS, age=age)
@@ -103,7 +103,7 @@ def test_done_with_the_model(folder):
     assert folder.failures() == []
 
 
-def test_model_that_snakemake_marks_as_begun_is_not_done(folder):
+def test_marked_model_is_not_done(folder):
     folder.write(folder.model)
     folder.mark(folder.model)
     assert folder.training().state == "waiting"

@@ -90,7 +90,7 @@ def run(command):
     assert main(["text", *command.split()]) == 0
 
 
-def test_the_commands_of_the_workflow_learn_and_apply_it(tmp_path, monkeypatch):
+def test_workflow_commands_learn_and_apply(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "settings.json").write_text(json.dumps(SETTINGS.model_dump()))
     for lang in ("th", "en"):

@@ -20,7 +20,7 @@ def test_learning_and_applying_equal_the_library():
         assert " ".join(BpeModel(codes).split(line.split(" "))) == bpe.segment(line)
 
 
-def test_rare_words_are_left_out_above_a_number_and_counted(monkeypatch, caplog):
+def test_rare_words_are_counted(monkeypatch, caplog):
     """Their number bounds the memory; the words before it are counted as without a limit."""
     rare = [" ".join(f"rare{n}x{i}" for i in range(7)) for n in range(9)]
     frequent = LINES * 3
@@ -34,7 +34,7 @@ def test_rare_words_are_left_out_above_a_number_and_counted(monkeypatch, caplog)
     assert f"on the {n_types} most frequent words; 63 rarer words are omitted" in caplog.text
 
 
-def test_learning_is_silent_when_standard_error_is_not_a_terminal(capfd):
+def test_learning_is_silent_in_logs(capfd):
     learn_merges(LINES, merges=2000, min_frequency=2)
     assert capfd.readouterr().err == ""
 

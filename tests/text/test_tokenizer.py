@@ -109,7 +109,7 @@ def test_normalize_gives_what_detokenization_restores():
 
 
 @pytest.mark.parametrize("lang", GENERAL)
-def test_languages_with_general_rules_are_split_as_moses_does_and_restored(lang):
+def test_general_rules_follow_moses(lang):
     tokenizer = Tokenizer(lang)
     tokens = tokenizer.tokenize(GENERAL[lang])
     assert tokenizer.detokenize(tokens) == GENERAL[lang]
@@ -124,7 +124,7 @@ def test_languages_with_general_rules_are_split_as_moses_does_and_restored(lang)
         *((lang, f"unknown language '{lang}'") for lang in ("xx", "", "german")),
     ],
 )
-def test_a_language_without_blanks_or_an_unknown_one_is_refused(lang, message):
+def test_unsupported_language_is_refused(lang, message):
     with pytest.raises(UserError, match=message):
         Tokenizer(lang)
 

@@ -76,7 +76,7 @@ def test_extra_specials_follow_the_fixed_ones():
 
 
 @pytest.mark.parametrize("extras", [EXTRAS, ()])
-def test_extra_specials_are_restored_from_a_file_and_from_the_symbols_of_a_model_file(tmp_path, extras):
+def test_extra_specials_are_restored(tmp_path, extras):
     vocabulary = tagged(extras)
     vocabulary.save(tmp_path / "vocabulary.txt")
     for again in (Vocabulary.load(tmp_path / "vocabulary.txt"), Vocabulary.from_symbols(vocabulary.symbols)):

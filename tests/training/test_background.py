@@ -30,7 +30,7 @@ def checkpoint_steps(folder):
 
 
 @pytest.mark.parametrize(("has_scaler", "n_tolerated"), [(True, 32), (False, 0)])
-def test_updates_that_overflow_are_skipped_by_a_scaler_only(has_scaler, n_tolerated):
+def test_only_scalers_skip_overflows(has_scaler, n_tolerated):
     """The norm in the history is that of the last update that was not skipped."""
     fabric = SimpleNamespace(world_size=1, is_global_zero=True)
     queue = MeasurementQueue(fabric, StopSignals(fabric), has_scaler=has_scaler)
@@ -52,7 +52,7 @@ def test_updates_that_overflow_are_skipped_by_a_scaler_only(has_scaler, n_tolera
 
 
 @pytest.mark.parametrize("update", [5, 7, 8])
-def test_a_loss_that_is_no_number_is_found_before_anything_is_saved(study_files, tmp_path, monkeypatch, update):
+def test_nan_loss_is_found_before_saving(study_files, tmp_path, monkeypatch, update):
     forward = LossModule.forward
 
     def break_down(module, batch):
@@ -80,7 +80,7 @@ def test_several_processes_agree_every_five_seconds():
     assert {seconds: updates_between_flushes(seconds) for seconds in updates} == updates
 
 
-def test_a_signal_during_the_message_of_another_is_no_second_message(caplog):
+def test_second_signal_sends_no_message(caplog):
     class Echo(logging.Handler):
         """Sends the signal again while the first message is being written, as a launcher and its cluster can."""
 
@@ -113,7 +113,7 @@ def test_a_copy_does_not_change():
     assert copy["c"].tolist() == [0]
 
 
-def test_one_job_at_a_time_and_its_error_comes_once():
+def test_one_job_and_one_error():
     writer, done, go = BackgroundWriter(), [], threading.Event()
 
     def job(number):
@@ -161,9 +161,7 @@ def test_minutes_between_checkpoints(study_files, tmp_path, monkeypatch):
     assert_same_training(found, run_training(study_files, tmp_path / "never", training=rare))
 
 
-def test_updates_go_on_while_a_checkpoint_is_written_and_a_signal_waits_for_it(
-    study_files, tmp_path, whole, monkeypatch
-):
+def test_updates_continue_during_a_checkpoint(study_files, tmp_path, whole, monkeypatch):
     save, update = CheckpointFolder.save, Trainer._step
     running = threading.Event()
     during = []

@@ -32,7 +32,7 @@ def weights(trained):
 
 
 @pytest.mark.parametrize("architecture", ["doct", "han_encoder", "san", "cadec"])
-def test_what_is_frozen_does_not_move_and_the_rest_learns(architecture, sentence_model, study_files, tmp_path):
+def test_frozen_parts_do_not_move(architecture, sentence_model, study_files, tmp_path):
     options = {"architecture": architecture, "init": sentence_model}
     recipe = STEPS | FROZEN | {"max_steps": 48}
     trained, history = run_training(study_files, tmp_path, training=recipe, **options)
@@ -47,7 +47,7 @@ def test_what_is_frozen_does_not_move_and_the_rest_learns(architecture, sentence
     assert history["dev_loss"].dropna().iloc[-1] < history["dev_loss"].dropna().iloc[0]
 
 
-def test_a_chain_of_stages_takes_over_all_that_there_is(sentence_model, study_files, tmp_path):
+def test_stage_chain_takes_over_everything(sentence_model, study_files, tmp_path):
     _, first = run_training(
         study_files, tmp_path / "1", architecture="han_encoder", init=sentence_model, training=STEPS
     )
@@ -84,7 +84,7 @@ def test_the_optimizer_keeps_nothing_of_what_is_frozen():
     assert kept == {id(p) for name, p in model.named_parameters() if name.startswith(CONTEXT)}
 
 
-def test_recipes_that_freeze_too_little_or_too_much_are_refused(sentence_model, study_files, tmp_path):
+def test_wrong_freezing_is_refused(sentence_model, study_files, tmp_path):
     with pytest.raises(UserError, match="no parameters were copied: pass a model with --init"):
         run_training(study_files, tmp_path, architecture="doct", training=FROZEN)
     with pytest.raises(UserError, match="nothing is left to train"):

@@ -35,7 +35,7 @@ def test_a_full_disk_keeps_the_checkpoint_before(small_disk, kib):
     assert torch.equal(folder.load_newest()["weights"], small["weights"])
 
 
-def test_a_training_goes_on_when_there_is_room_again(study_files, whole, small_disk, tmp_path, monkeypatch):
+def test_training_continues_after_a_full_disk(study_files, whole, small_disk, tmp_path, monkeypatch):
     disk = small_disk(1100)  # two checkpoints and two best weights fit beside each other, and little more
     ballast = disk / "ballast"
     update = Trainer._step
@@ -75,7 +75,7 @@ def test_best_weights_damaged_at_the_very_end(study_files, whole, tmp_path, monk
     assert_same_training(run_training(study_files, tmp_path / "cut"), whole)
 
 
-def test_a_training_that_diverged_keeps_its_checkpoint_and_a_lower_rate_works(study_files, tmp_path):
+def test_diverged_training_keeps_its_checkpoint(study_files, tmp_path):
     recipe = {"learning_rate": 1e38, "warmup_steps": 0, "checkpoint_every_steps": 1}
     ends = r"loss \S+, gradient norm \S+ at update (\d+), learning rate \S+: lower learning_rate"
     with pytest.raises(UserError, match=ends) as error:

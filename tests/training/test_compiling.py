@@ -113,7 +113,7 @@ def test_one_graph_draws_drafts(monkeypatch):
     compare(module, backend="aot_eager")
 
 
-def test_one_graph_reads_positions_in_documents_and_in_sentences():
+def test_one_graph_reads_both_positions():
     """By default both encoders read the same ones."""
     compare(LossModule(make_model("global_context", **SMALL, context={"positions": "instance"}), 0.1))
 
@@ -172,7 +172,7 @@ def test_a_batch_of_one_token_is_computed_plainly():
     assert compiled.compiled is not None
 
 
-def test_positions_that_were_not_learned_are_refused_in_a_graph_too():
+def test_unlearned_positions_are_refused_in_graphs():
     module = LossModule(make_model(**SMALL, form={"learned_positions": 6}), 0.1)
     compiled = CompiledLoss(module, counting("eager")[0])
     for compute in (module, compiled):
@@ -181,7 +181,7 @@ def test_positions_that_were_not_learned_are_refused_in_a_graph_too():
     assert compiled.compiled is not None
 
 
-def test_a_lack_of_memory_is_not_a_failing_compiler():
+def test_lack_of_memory_is_no_compiler_failure():
     module = LossModule(make_model(**SMALL), 0.1)
     compiled = CompiledLoss(module, lambda *_: pytest.fail("not reached"))
 
@@ -194,7 +194,7 @@ def test_a_lack_of_memory_is_not_a_failing_compiler():
     assert compiled.compiled is run_out
 
 
-def test_where_a_graph_is_not_possible_nothing_is_compiled(monkeypatch, caplog):
+def test_impossible_graphs_are_not_compiled(monkeypatch, caplog):
     caplog.set_level("INFO", "docmt.training.compiling")
     module = LossModule(make_model(**SMALL), 0.1)
     assert compiled_loss(module, "padded") is None
@@ -218,7 +218,7 @@ def train(study_files, tmp_path, monkeypatch):
     return train
 
 
-def test_a_compiled_training_has_the_history_of_a_plain_one(train, monkeypatch):
+def test_compiled_history_equals_the_plain_one(train, monkeypatch):
     """One graph trains, and one validates the batches without entropies."""
     monkeypatch.setattr(trainer, "ENTROPY_BATCHES", 1)
     backend, graphs = counting("eager")

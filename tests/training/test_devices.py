@@ -67,7 +67,7 @@ def test_no_device_idles_more_than_five_percent(lengths, n_ranks):
 
 
 @pytest.mark.parametrize("n_ranks", [2, 3, 5])
-def test_shares_hold_every_instance_once_in_batches_that_fit(n_ranks):
+def test_shares_cover_all_instances(n_ranks):
     tokens = np.append(short_documents(np.random.default_rng(1), 300), 5000)
     for position, update in enumerate(updates_of(tokens, 3, max_tokens=1024)):
         shares = shares_of(update, tokens, n_ranks=n_ranks, position=position, max_tokens=1024)
@@ -77,7 +77,7 @@ def test_shares_hold_every_instance_once_in_batches_that_fit(n_ranks):
         assert all(len(batch) for share in shares for batch in share)
 
 
-def test_one_device_reads_batches_as_drawn_and_devices_without_an_instance_have_none():
+def test_devices_can_have_no_instance():
     batches = [np.array([4, 2]), np.array([0])]
     assert shares_of(batches, np.ones(5), n_ranks=1, position=7, max_tokens=2) == [batches]
     shares = shares_of([np.array([1])], np.array([3, 4]), n_ranks=3, position=1, max_tokens=9)
@@ -109,9 +109,7 @@ def gpus(monkeypatch):
         (4, 2, "auto", "17", "per node requested, but 4 visible"),
     ],
 )
-def test_a_training_refuses_other_devices_than_it_asked_for(
-    gpus, monkeypatch, visible, devices, accelerator, job, message
-):
+def test_other_devices_are_refused(gpus, monkeypatch, visible, devices, accelerator, job, message):
     gpus(visible)
     if job:
         monkeypatch.setenv("SLURM_JOB_ID", job)
@@ -120,7 +118,7 @@ def test_a_training_refuses_other_devices_than_it_asked_for(
 
 
 @pytest.mark.parametrize(("name", "value"), [("CUDA_VISIBLE_DEVICES", "0"), ("SLURM_JOB_GPUS", "1")])
-def test_gpus_that_were_allotted_but_are_not_there_are_missed_loudly(gpus, monkeypatch, caplog, name, value):
+def test_missing_allotted_gpus_are_reported(gpus, monkeypatch, caplog, name, value):
     gpus(0)
     monkeypatch.setenv(name, value)
     with caplog.at_level(logging.WARNING):
@@ -231,7 +229,7 @@ def test_what_a_precision_means(monkeypatch, precision, gpu, cpu_has_it, width, 
 
 
 @pytest.mark.parametrize(("chosen", "expected"), [("float32", F32), ("bfloat16", BF16)])
-def test_a_training_measures_a_layer_of_its_width_as_it_trains(monkeypatch, chosen, expected):
+def test_training_measures_its_layer_width(monkeypatch, chosen, expected):
     """In each precision, forward and backward, without a trace in the random numbers of the training."""
     linear, gradients = torch.nn.functional.linear, []
 
@@ -255,7 +253,7 @@ def test_a_training_measures_a_layer_of_its_width_as_it_trains(monkeypatch, chos
 
 
 @pytest.mark.parametrize(("precision", "gpu"), [("auto", (7, 5)), ("bfloat16", (7, 0)), ("fastest", (6, 1))])
-def test_a_gpu_without_bfloat16_trains_in_float32_and_a_cpu_never_in_float16(monkeypatch, caplog, precision, gpu):
+def test_precision_depends_on_the_device(monkeypatch, caplog, precision, gpu):
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: gpu)
     assert product_type(precision, is_gpu=True, width=512) == F32
     (record,) = caplog.records
@@ -280,7 +278,7 @@ def test_a_gpu_without_bfloat16_trains_in_float32_and_a_cpu_never_in_float16(mon
         ([], (9, 0), None),
     ],
 )
-def test_a_gpu_without_kernels_is_refused_with_the_right_build(gpus, monkeypatch, built, gpu, index):
+def test_unsupported_gpu_names_the_build(gpus, monkeypatch, built, gpu, index):
     gpus(1)
     monkeypatch.setattr(torch.cuda, "get_arch_list", lambda: built)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda *_: gpu)
@@ -321,7 +319,7 @@ def driver(tmp_path, monkeypatch):
         ("580.65.06", None, "is a build for CPUs: install its default build"),
     ],
 )
-def test_a_gpu_that_torch_misses_is_never_passed_over_in_silence(gpus, driver, caplog, version, cuda, message):
+def test_ignored_gpu_is_reported(gpus, driver, caplog, version, cuda, message):
     gpus(0)
     driver(version, cuda)
     assert make_fabric("float32", "auto", width=8).device.type == "cpu"
@@ -344,7 +342,7 @@ def test_a_gpu_that_torch_misses_is_never_passed_over_in_silence(gpus, driver, c
         (False, "NONE", ""),
     ],
 )
-def test_a_gpu_that_is_hidden_or_not_there_is_not_missed(gpus, driver, monkeypatch, caplog, has_driver, name, value):
+def test_hidden_gpu_is_not_missed(gpus, driver, monkeypatch, caplog, has_driver, name, value):
     gpus(0)
     if has_driver:
         driver("580.65.06", "13.0")
@@ -377,7 +375,7 @@ def test_torch_is_set_up_before_cuda_starts(monkeypatch, products, precision, ha
 
 
 @pytest.mark.parametrize(("is_forwarded", "n_errors"), [(True, 0), (False, 1)])
-def test_a_process_that_a_second_signal_ends_is_no_failure(caplog, tmp_path, is_forwarded, n_errors):
+def test_second_signal_is_no_failure(caplog, tmp_path, is_forwarded, n_errors):
     """Slurm signals each process, and the one that started it forwards the same signal."""
     with subprocess.Popen(["sleep", "60"]) as sleeping:
         process = launching._Process(1, "node2", sleeping, None)
@@ -390,7 +388,7 @@ NCCL = "NCCL error in: NCCLUtils.hpp:268, unhandled system error\nLast error:\ns
 
 
 @pytest.mark.parametrize(("code", "is_shown"), [(75, True), (1, False)])
-def test_the_whole_message_of_nccl_is_shown_if_it_is_the_cause(caplog, tmp_path, monkeypatch, code, is_shown):
+def test_nccl_message_is_shown_as_cause(caplog, tmp_path, monkeypatch, code, is_shown):
     monkeypatch.setenv(launching.REASONS, str(tmp_path))
     monkeypatch.setenv("LOCAL_RANK", "0")
     with caplog.at_level(logging.INFO):
@@ -402,7 +400,7 @@ def test_the_whole_message_of_nccl_is_shown_if_it_is_the_cause(caplog, tmp_path,
     assert ("shm_open failed: No space left on device" in caplog.text) == is_shown
 
 
-def test_without_a_launcher_the_message_of_nccl_is_shown_at_once(caplog, monkeypatch):
+def test_nccl_message_without_a_launcher(caplog, monkeypatch):
     monkeypatch.delenv(launching.REASONS, raising=False)
     launching.note_lost_peer(RuntimeError(NCCL))
     assert "shm_open failed: No space left on device" in caplog.text
@@ -425,7 +423,7 @@ def test_triton_finds_the_driver_that_torch_has_loaded(tmp_path, monkeypatch, li
     assert os.environ.get("TRITON_LIBCUDA_PATH") == folder
 
 
-def test_a_gpu_of_amd_takes_the_plain_path_and_the_log_says_so(monkeypatch, caplog, products):
+def test_amd_gpu_takes_the_plain_path(monkeypatch, caplog, products):
     monkeypatch.setenv("PYTORCH_CUDA_ALLOC_CONF", "max_split_size_mb:64")
     monkeypatch.setattr(torch.version, "hip", "6.4")
     monkeypatch.setattr(torch.cuda, "get_arch_list", lambda: ["gfx90a"])

@@ -45,7 +45,7 @@ def holder(tmp_path, monkeypatch):
     process.communicate()
 
 
-def test_the_second_trainer_is_told_who_the_first_is(holder, tmp_path):
+def test_second_trainer_learns_of_the_first(holder, tmp_path):
     running = read_status(tmp_path / "run")
     assert is_running(tmp_path / "run")
     assert running == running | {"pid": holder.pid, "job": "77"}
@@ -80,7 +80,7 @@ def test_a_trainer_that_ends_makes_room(holder, tmp_path):
         assert is_running(tmp_path / "run")
 
 
-def test_a_file_that_was_removed_while_opening_is_not_the_lock(tmp_path, monkeypatch):
+def test_removed_file_is_no_lock(tmp_path, monkeypatch):
     """The first trainer removes its file between the second one's open and lock: the second takes a new file."""
     path = tmp_path / "running.json"
     flock = fcntl.flock

@@ -31,9 +31,7 @@ def uncompiled(monkeypatch):
 @pytest.mark.parametrize("chunk_scores", [1, 37 * 4, None])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("is_masked", [False, True])
-def test_chunks_have_the_loss_and_gradients_of_the_whole(
-    n, chunk_scores, smoothing, has_bias, is_masked, monkeypatch, uncompiled
-):
+def test_chunks_equal_the_whole(n, chunk_scores, smoothing, has_bias, is_masked, monkeypatch, uncompiled):
     """Chunks by number of scores, or of one size, with every second label masked."""
     monkeypatch.setitem(CHUNK_SCORES, "cpu", chunk_scores)
     hidden, table, labels = inputs(n, torch.float64)
@@ -60,7 +58,7 @@ def test_chunks_of_one_size_equal_other_chunks(dtype, uncompiled):
         assert_close(a.float(), b.float(), 1e-5 if dtype == torch.float32 else 1e-2)
 
 
-def test_mixed_precision_multiplies_in_bfloat16_and_adds_up_in_float32(monkeypatch):
+def test_mixed_precision_sums_in_float32(monkeypatch):
     monkeypatch.setitem(CHUNK_SCORES, "cpu", 37 * 4)
     hidden, table, labels = inputs(40)
     expected = F.cross_entropy(
@@ -76,7 +74,7 @@ def test_mixed_precision_multiplies_in_bfloat16_and_adds_up_in_float32(monkeypat
 
 @pytest.mark.parametrize("architecture", ["g_transformer", "document_transformer"])
 @torch.no_grad()
-def test_losses_of_training_and_validation_are_smoothed_cross_entropies(architecture, monkeypatch):
+def test_losses_are_smoothed_cross_entropies(architecture, monkeypatch):
     model = make_model(architecture)
     batch = make_batch(model.settings, random_documents([3, 1, 5]))
     whole = LossModule(model, 0.1).validate(batch)

@@ -86,7 +86,7 @@ def test_masks_are_stored_and_checked(build, tmp_path):
 @pytest.mark.parametrize("architecture", ["g_transformer", "document_transformer"])
 @pytest.mark.parametrize("unit", ["documents", "sentences"])
 @torch.no_grad()
-def test_an_update_has_the_loss_of_the_unmasked_sentences(build, architecture, unit):
+def test_update_ignores_masked_sentences(build, architecture, unit):
     masked = build()
     model = make_model(architecture, n_symbols=int(max(masked.src_tokens.max(), masked.tgt_tokens.max())) + 1)
     masked = as_sentences(masked) if unit == "sentences" else masked

@@ -35,7 +35,7 @@ sys.exit(main(sys.argv[2:]))
 """
 
 
-def test_a_batch_beyond_the_memory_is_named_before_the_first_update(study_files, tmp_path):
+def test_too_large_batch_is_named_early(study_files, tmp_path):
     """A real limit of memory: the feed-forward layers of this model need more for one batch."""
     model = model_settings("g_transformer", feed_forward_width=200_000, encoder_layers=1, decoder_layers=1)
     settings = {"model": model.model_dump(), "training": RECIPE | {"max_batch_tokens": 60}}
@@ -69,7 +69,7 @@ def test_the_remedy_depends_on_the_batch(study_files, instances, error, message)
         raise error
 
 
-def test_the_worst_batches_are_the_longest_instances_and_the_fullest_batch(study_files):
+def test_worst_batches_are_long_or_full(study_files):
     instance_set = load_instances(study_files.instances())
     tokens = instance_set.n_tokens()
     longest, *others = largest_batches(instance_set, max_tokens=int(tokens.max()) + 1)
@@ -102,7 +102,7 @@ def test_batches_grow_until_memory_is_used(fixed, fits, most, tried, found):
     assert runs == tried
 
 
-def test_batches_that_do_not_fit_after_all_are_not_used():
+def test_misfit_batches_are_not_used():
     def run(tokens):
         if tokens > 300:
             raise OutOfMemory("fragments")
@@ -160,7 +160,7 @@ def test_an_instance_beyond_the_memory_ends_a_training(study_files, tmp_path, sm
         run_training(study_files, tmp_path, training=LARGE)
 
 
-def test_among_several_devices_the_next_start_has_smaller_parts(tmp_path, caplog):
+def test_next_start_has_smaller_parts(tmp_path, caplog):
     """The others are in an exchange of gradients: the training ends, and resumes."""
     checkpoints = CheckpointFolder(tmp_path)
     fabric = SimpleNamespace(world_size=2, device=torch.device("cuda"))

@@ -87,7 +87,7 @@ def translations(trained, lengths, *, with_trees):
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("architecture", DOCUMENT_MODELS)
-def test_a_fresh_document_model_translates_as_the_sentence_model(sentence_model, family, architecture):
+def test_document_model_starts_as_the_sentence_model(sentence_model, family, architecture):
     if (family, architecture) in {("mbart", "global_context"), ("m2m_100", "global_context")}:
         pytest.skip("a context encoder needs post-norm")
     folder, trained = sentence_model(family)
@@ -112,7 +112,7 @@ def test_silent_parts_change_no_state(sentence_model):
 
 
 @pytest.mark.parametrize("architecture", DOCUMENT_MODELS)
-def test_every_new_part_gets_a_gradient_within_two_updates(sentence_model, marian_study, architecture, tmp_path):
+def test_new_parts_get_gradients(sentence_model, marian_study, architecture, tmp_path):
     """Parts behind silent projections get theirs as soon as these have moved."""
     folder, trained = sentence_model("marian")
     settings = changed_settings(trained.model.settings, architecture).model_dump(exclude={"encoder_layers"})
@@ -158,7 +158,7 @@ def test_a_free_stream_can_learn_its_breaks(kind, sentence_model, marian_study, 
     assert 0 < history["dev_nll_marks"].iloc[0] < 20
 
 
-def test_an_imported_file_and_its_folder_are_the_same_start(sentence_model, marian_study, tmp_path):
+def test_imported_file_equals_its_folder(sentence_model, marian_study, tmp_path):
     folder, trained = sentence_model("marian")
     save_model(tmp_path / "imported.pt", trained)
     values = changed_settings(trained.model.settings, "g_transformer").model_dump()

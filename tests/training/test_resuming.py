@@ -50,7 +50,7 @@ def step_files(folder):
 
 
 @pytest.mark.parametrize(("step", "number"), [(1, signal.SIGTERM), (5, signal.SIGUSR1), (8, signal.SIGINT)])
-def test_a_signal_saves_and_the_next_call_goes_on(study_files, tmp_path, whole, whole_file, number, step):
+def test_signal_saves_and_training_resumes(study_files, tmp_path, whole, whole_file, number, step):
     handler = signal.getsignal(number)
     with interrupted(step, number):
         run_training(study_files, tmp_path)
@@ -124,7 +124,7 @@ def test_a_signal_does_not_wait_for_a_validation(study_files, tmp_path, whole, m
     assert_same_training(run_training(study_files, tmp_path), whole)
 
 
-def test_a_signal_after_the_last_validation_does_not_matter(study_files, tmp_path, whole, monkeypatch):
+def test_late_signal_does_not_matter(study_files, tmp_path, whole, monkeypatch):
     save = CheckpointFolder.save
 
     def save_and_signal(folder, step, state):
@@ -154,7 +154,7 @@ def test_the_fastest_precision_is_measured_once(study_files, tmp_path, monkeypat
     assert resumed[0].provenance["precision"] == expected[0].provenance["precision"]
 
 
-def test_a_session_in_float16_resumes_one_in_another_precision(study_files, tmp_path, whole, monkeypatch):
+def test_float16_resumes_in_another_precision(study_files, tmp_path, whole, monkeypatch):
     with interrupted(5):
         run_training(study_files, tmp_path)
     scaler = torch.amp.GradScaler("cpu")
@@ -189,7 +189,7 @@ def test_many_interruptions_in_a_row(study_files, tmp_path, whole):
     )
 
 
-def test_a_resumed_training_keeps_the_energy_of_earlier_sessions(study_files, tmp_path, monkeypatch):
+def test_resumed_training_keeps_energy(study_files, tmp_path, monkeypatch):
     counter = itertools.count(0, 1000)
     monkeypatch.setattr("docmt.models.gpus._millijoules", lambda _: next(counter))
     with interrupted(5):
@@ -202,7 +202,7 @@ def test_a_resumed_training_keeps_the_energy_of_earlier_sessions(study_files, tm
 # Limits
 
 
-def test_raising_max_steps_goes_on_and_lowering_it_gives_the_shorter_training(study_files, tmp_path, whole, caplog):
+def test_max_steps_can_be_changed(study_files, tmp_path, whole, caplog):
     caplog.set_level(logging.INFO)
     expected = run_training(study_files, tmp_path, training={"max_steps": 8})
     for steps in (12, 8, 12):  # the second one leaves checkpoints 10 and 12 alone
@@ -218,7 +218,7 @@ def test_raising_max_steps_goes_on_and_lowering_it_gives_the_shorter_training(st
         *(pytest.param(*row, marks=pytest.mark.slow) for row in ((0.1, 6), (0.3, 5))),
     ],
 )
-def test_raising_max_steps_gives_the_training_that_it_would_have_been(study_files, tmp_path, rate, first):
+def test_raised_max_steps_equal_a_whole_training(study_files, tmp_path, rate, first):
     """The shorter one validated at its end, where the longer one does not: patience and best weights forget it."""
     recipe = {"max_batch_tokens": 40, "validate_every_steps": None, "patience": 1, "learning_rate": rate}
     recipe |= {"log_every_steps": 1}
@@ -228,7 +228,7 @@ def test_raising_max_steps_gives_the_training_that_it_would_have_been(study_file
     assert_same_training(raised, whole)
 
 
-def test_a_finished_training_is_not_repeated_and_keeps_its_session(study_files, tmp_path, whole, monkeypatch):
+def test_finished_training_is_not_repeated(study_files, tmp_path, whole, monkeypatch):
     run_training(study_files, tmp_path)
     monkeypatch.setattr(Trainer, "_step", None)
     assert_same_training(run_training(study_files, tmp_path), whole)
@@ -316,7 +316,7 @@ def damage_best(folder, *steps):
         path.write_bytes(flipped(path.read_bytes()))
 
 
-def test_without_any_best_weights_the_newest_state_goes_on(study_files, tmp_path, whole, caplog):
+def test_newest_state_resumes_without_best_weights(study_files, tmp_path, whole, caplog):
     with interrupted(6):
         run_training(study_files, tmp_path)
     folder = checkpoint_folder(tmp_path)
@@ -408,7 +408,7 @@ KILLS = [
 
 
 @pytest.mark.parametrize("signals", KILLS)
-def test_the_command_killed_at_random_moments_equals_an_uninterrupted_training(study_files, tmp_path, signals):
+def test_random_kills_change_nothing(study_files, tmp_path, signals):
     recipe = {"max_steps": 60 * len(signals), "max_batch_tokens": 40}
     whole = run_training(study_files, tmp_path / "whole", training=recipe)
     killed = tmp_path / "killed"

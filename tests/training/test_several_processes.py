@@ -113,7 +113,7 @@ def test_processes_agree_on_the_fastest_precision():
     assert found == ["0 torch.bfloat16 0", "1 torch.bfloat16 0"]
 
 
-def test_a_signal_reaches_all_processes_and_the_training_goes_on(study_files, tmp_path):
+def test_signal_reaches_all_processes(study_files, tmp_path):
     process = start(study_files, tmp_path, {"max_steps": 100_000})
     wait_for(tmp_path, "*/step-*.json", process)
     workers = children(process)
@@ -157,7 +157,7 @@ def test_no_process_outlives_the_one_that_started_them(study_files, tmp_path):
 
 
 @pytest.mark.slow
-def test_tasks_of_two_nodes_find_each_other_by_slurms_variables(study_files, tmp_path, monkeypatch):
+def test_slurm_variables_connect_two_nodes(study_files, tmp_path, monkeypatch):
     """As `srun --nodes=2 --ntasks-per-node=1` starts them; both nodes are this one."""
     values = {"SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_NODELIST": "localhost", "SLURM_LOCALID": "0"}
     for name, value in (values | {"SLURM_JOB_ID": str(os.getpid()), "SLURM_STEP_ID": "0"}).items():

@@ -65,7 +65,7 @@ def first_tokens(study, tokens, lengths):
 
 
 @pytest.mark.parametrize("key", ["train", "dev", "pairs", "monolingual"])
-def test_instances_of_a_vocabulary_in_another_order_are_refused(study, tmp_path, key):
+def test_reordered_vocabulary_is_refused(study, tmp_path, key):
     """Not seen from the token ids: both vocabularies have the same words."""
     other = tmp_path / "other"
     shutil.copytree(study.folder, other)
@@ -99,7 +99,7 @@ def test_each_task_has_its_instances_tags_and_context(study, name):
         assert first_tokens(study, batch.tgt_inputs_N.numpy(), batch.layout.tgt_lengths_G) == {tags[1]}
 
 
-def test_restoration_is_new_in_each_epoch_and_the_same_in_any_batch(study):
+def test_restoration_is_new_per_epoch(study):
     (task,) = tasks_of(study, ["restoration"], restoration={"mask_ratio": 0.5})
 
     def sources(epoch, numbers):
@@ -115,7 +115,7 @@ def test_restoration_is_new_in_each_epoch_and_the_same_in_any_batch(study):
     assert sources(0, [0, 1, 2, 3]) != sources(1, [0, 1, 2, 3])
 
 
-def test_development_documents_to_restore_are_of_the_language_of_the_documents(study):
+def test_development_documents_have_their_language(study):
     values = data(study, pairs=None)
     sides = {}
     for side in ("src", "tgt"):
@@ -185,7 +185,7 @@ def test_epochs_are_those_of_the_first_task(study, tmp_path):
 
 
 @pytest.mark.parametrize(("tasks", "steps"), [(PRETRAINING, (1, 4, 8)), (FINE_TUNING, (4, 7, 11))])
-def test_a_training_of_several_tasks_resumes_bit_by_bit(study, tmp_path, tasks, steps):
+def test_several_tasks_resume_bit_by_bit(study, tmp_path, tasks, steps):
     options = {"max_batch_tokens": 100, "max_steps": 11, "validate_every_steps": None, "word_dropout": 0.2}
     whole = run(study, tmp_path / "whole", tasks, training=options)
     for step in steps:
@@ -240,7 +240,7 @@ def test_the_share_of_gap_sentences_is_a_setting(study, gap_ratio):
     assert (n_gaps > 0) == (gap_ratio >= 0.2)
 
 
-def test_noise_and_data_are_part_of_what_a_checkpoint_belongs_to(study, tmp_path):
+def test_checkpoints_depend_on_noise_and_data(study, tmp_path):
     short = {"max_steps": 1}
     for changes in ({}, {"training": short | {"restoration": {"gap_ratio": 0.3}}}, {"monolingual_lang": "de"}):
         run(study, tmp_path, ["restoration"], **{"training": short} | changes)
@@ -271,7 +271,7 @@ def test_tasks_and_data_must_fit(study, tasks, changes, message):
         build_tasks(recipe(tasks), data(study, **changes), study.vocabulary, study.pipeline, seed=1)
 
 
-def test_restoration_needs_masks_and_a_language_of_the_documents(study_files, study, tmp_path):
+def test_restoration_needs_masks_and_language(study_files, study, tmp_path):
     settings, values = recipe(["restoration"]), data(study, pairs=None)
     with pytest.raises(UserError, match="no \\[MASK1\\] and \\[MASK2\\]"):
         build_tasks(settings, values, study_files.vocabulary, study_files.pipeline, seed=1)
@@ -280,6 +280,6 @@ def test_restoration_needs_masks_and_a_language_of_the_documents(study_files, st
 
 
 @pytest.mark.parametrize("tasks", [[], ["documents", "documents"], ["translation"]])
-def test_lists_of_tasks_that_make_no_sense_are_refused(tasks):
+def test_senseless_tasks_are_refused(tasks):
     with pytest.raises(UserError, match="tasks"):
         recipe(tasks)

@@ -23,7 +23,7 @@ from docmt.training.updates import UpdateReader, instance_batches, n_inputs
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=40), st.integers(1, 120), st.integers(0, 5))
-def test_batches_hold_every_instance_once_in_order_and_no_more_tokens_than_allowed(costs, max_tokens, seed):
+def test_batches_cover_instances_within_limits(costs, max_tokens, seed):
     tokens = np.array(costs)
     order = np.random.default_rng(seed).permutation(len(tokens))
     batches = instance_batches(order, tokens, max_tokens)
@@ -40,7 +40,7 @@ def make_reader(study, *, seed=1, **options):
     return UpdateReader([Task("documents", sentences, sentences)], make_model().settings, settings, seed, **options)
 
 
-def test_the_order_is_a_function_of_seed_and_epoch(study_files):
+def test_order_follows_seed_and_epoch(study_files):
     instance_set = load_instances(study_files.instances("sentences"))
 
     def order(seed, epoch):
@@ -54,7 +54,7 @@ def test_the_order_is_a_function_of_seed_and_epoch(study_files):
 
 @pytest.mark.parametrize("n_metered", [0, 2, 10**6])
 @pytest.mark.parametrize("n_ranks", [1, 3])
-def test_validation_reads_larger_batches_on_a_gpu_after_the_metered_ones(study_files, n_ranks, n_metered):
+def test_gpu_validation_batches_grow(study_files, n_ranks, n_metered):
     readers = [make_reader(study_files, n_ranks=n_ranks, micro_batch_tokens=n, kernel="varlen") for n in (20, 120)]
     instance_set = readers[0].tasks[0].dev
     before, after = (reader.validation_batches(reader.tasks[0], n_metered) for reader in readers)
@@ -205,7 +205,7 @@ def uniform_model(architecture, *, upper_layers):
     return model
 
 
-def test_a_model_that_attends_uniformly_has_the_entropies_of_its_groups():
+def test_uniform_attention_has_group_entropies():
     model = uniform_model("g_transformer", upper_layers=0)
     documents = [random_documents((3, 2), seed=seed) for seed in (1, 2)]
     meter = EntropyMeter(model)
@@ -227,7 +227,7 @@ def test_a_model_that_attends_uniformly_has_the_entropies_of_its_groups():
     assert [found[f"below_uniform_{kind}"] for kind in ("cross", "encoder", "decoder")] == [0, 0, 0]
 
 
-def test_bits_below_uniform_do_not_count_what_a_mask_hides():
+def test_masked_keys_do_not_count():
     batch = make_batch((model := make_model("g_transformer", upper_layers=1)).settings, random_documents((3, 2)))
     with EntropyMeter(model) as meter:
         decoder_states(model, batch)
@@ -240,7 +240,7 @@ def test_bits_below_uniform_do_not_count_what_a_mask_hides():
 
 
 @pytest.mark.parametrize("architecture", ["rst_serial", "rst_parallel", "rst_mix"])
-def test_the_entropy_of_rst_attention_is_over_what_it_sees(architecture):
+def test_rst_entropy_counts_visible_units(architecture):
     model = uniform_model(architecture, upper_layers=2)
     documents = random_documents((4, 2))
     batch = make_batch(model.settings, documents, document_trees(documents))

@@ -22,7 +22,7 @@ from docmt.training.trainer import Trainer
 from docmt.training.updates import UpdateIndex, UpdateReader
 
 
-def test_history_has_a_row_per_logging_step_and_validation(study_files, tmp_path):
+def test_history_has_all_rows(study_files, tmp_path):
     trained, history = run_training(study_files, tmp_path, training={"log_every_steps": 3})
     kinds = ("encoder", "decoder", "cross")
     even = [f"below_uniform_{kind}" for kind in kinds]
@@ -96,7 +96,7 @@ def test_word_dropout_ends_after_its_epochs(study_files):
     assert is_masked == [True, True, False, False]
 
 
-def test_drop_rst_is_seen_in_training_and_only_when_whole_in_validation(study_files, tmp_path):
+def test_drop_rst_acts_in_training(study_files, tmp_path):
     instance_set = load_instances(study_files.instances("trees"))
     task = Task("documents", instance_set, instance_set)
     for probability, in_training, in_validation in ((0.0, {0.0}, 0.0), (0.5, {0.0, 0.5, 1.0}, 0.0), (1.0, {1.0}, 1.0)):
@@ -164,7 +164,7 @@ def test_divergence_is_found_by_the_last_validation_too(study_files, tmp_path):
     assert not (tmp_path / "model.pt").exists()
 
 
-def test_equal_seeds_give_equal_models_and_other_seeds_others(study_files, tmp_path):
+def test_seed_decides_the_model(study_files, tmp_path):
     weights = []
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         trained, _ = run_training(study_files, tmp_path / name, seed=seed, training={"max_steps": 3})

@@ -131,7 +131,7 @@ def test_a_device_noises_its_own_share_alone(study, monkeypatch):
 # Tokens at once
 
 
-def test_more_or_fewer_tokens_at_once_make_the_same_update(study):
+def test_device_tokens_do_not_change_updates(study):
     expected = make_reader(study, accumulation_steps=4)
     for micro_batch_tokens in (20, 60, 80, 10_000):
         reader = make_reader(study, accumulation_steps=4, micro_batch_tokens=micro_batch_tokens)
@@ -206,7 +206,7 @@ def test_extreme_instances_are_read(study):
         assert sum(share.n_tokens for share in shares) == 2 * lengths.sum() - len(lengths)
 
 
-def test_training_with_other_tokens_at_once_has_the_same_losses(study, tmp_path):
+def test_device_tokens_do_not_change_losses(study, tmp_path):
     recipe = {"max_batch_tokens": 30, "accumulation_steps": 4, "word_dropout": 0.2, "log_every_steps": 1}
     histories = {}
     for micro_batch_tokens in (None, 30, 15, 90, 1000):

@@ -9,7 +9,7 @@ METRICS = ["s-BLEU", "d-BLEU (instances)", "chrF", "CXMI"]
 GIVEN = {"hypotheses": {"smoke/smoke": "given.de"}}
 
 
-def test_a_study_measures_how_much_its_systems_use_context(tmp_path):
+def test_study_measures_use_of_context(tmp_path):
     study = Study(tmp_path)
     (tmp_path / "given.de").touch()
     config = study.config({"evaluation": {"metrics": METRICS}, "systems": {"given": GIVEN}})

@@ -40,7 +40,7 @@ def planned(tmp_path_factory):
     [pytest.param(file, marks=pytest.mark.slow) if file.stem in TWINS else file for file in CONFIGS],
     ids=lambda file: file.stem,
 )
-def test_shipped_config_can_be_planned_and_docmt_takes_the_command_of_each_rule(config, planned, tmp_path, monkeypatch):
+def test_shipped_configs_can_be_planned(config, planned, tmp_path, monkeypatch):
     jobs = {job.rule: job for job in read_commands(planned(config))}
     assert {"train", "translate", "evaluate_run", "report_collect", "report_render"} <= jobs.keys()
     monkeypatch.chdir(tmp_path)
@@ -49,7 +49,7 @@ def test_shipped_config_can_be_planned_and_docmt_takes_the_command_of_each_rule(
         app.parse_args(job.words, exit_on_error=False, print_error=False)
 
 
-def test_demo_is_the_config_that_is_taken_without_a_name(planned):
+def test_demo_is_the_default(planned):
     assert set(read_jobs(planned(None))) == set(read_jobs(planned(DEMO)))
 
 
@@ -79,7 +79,7 @@ def test_target_can_be_planned(target, tmp_path):
         ("seeds: [1]\nseeds: [2]\n", "line 2: duplicate key 'seeds'"),
     ],
 )
-def test_mistake_in_the_config_is_named_without_a_traceback(text, words, tmp_path):
+def test_config_mistake_has_no_traceback(text, words, tmp_path):
     changes = tmp_path / "changes.yaml"
     changes.write_text(text, encoding="utf-8")
     done = snakemake(tmp_path, "--dry-run", config=[SMOKE, changes])

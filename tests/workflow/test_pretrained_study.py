@@ -77,7 +77,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_a_study_fine_tunes_a_published_model_and_reports_it(folder):
+def test_published_model_is_fine_tuned(folder):
     config = folder / "study.yaml"
     done = snakemake(folder, "--cores", "2", "--show-failed-logs", config=config)
     assert done.returncode == 0, done.stderr[-5000:]

@@ -114,7 +114,7 @@ def test_a_center_refuses_other_jobs(change, problem):
 
 
 @pytest.mark.parametrize("site", CENTERS)
-def test_a_profile_names_all_rules_that_use_a_gpu_and_keys_of_the_shipped_profile(site):
+def test_profiles_name_all_gpu_rules(site):
     shipped = yaml.safe_load((ROOT / "slurm/config.yaml").read_text(encoding="utf-8"))
     assert set(read_profile(site)) <= {*shipped, "set-resources"}
     rules = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "workflow/rules").glob("*.smk"))

@@ -68,7 +68,7 @@ def test_mistakes_are_named(row, words):
     assert words in str(caught.value)
 
 
-def test_nothing_is_claimed_or_shown_of_what_a_given_system_lacks():
+def test_user_output_claims_nothing_else():
     cases = {"title": "c", "system": "one", "baseline": "two", "test": "made/dev"}
     with pytest.raises(UserError, match="'two' has no output for 'made/dev'"):
         load_config(STUDY | {"report": {"cases": {"c": cases}}})
@@ -77,7 +77,7 @@ def test_nothing_is_claimed_or_shown_of_what_a_given_system_lacks():
         load_config(STUDY | {"instances": {"c": {}}, "systems": STUDY["systems"] | taken})
 
 
-def test_systems_of_hypotheses_files_get_their_rows_without_a_training(tmp_path):
+def test_hypotheses_files_need_no_training(tmp_path):
     config = tmp_path / "study.yaml"
     config.write_text(yaml.safe_dump(STUDY), encoding="utf-8")
     missing = snakemake(tmp_path, "--dry-run", config=config)

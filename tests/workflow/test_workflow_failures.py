@@ -41,7 +41,7 @@ def break_commands(tmp_path):
 
 
 @pytest.mark.parametrize("word", FAILURES)
-def test_after_a_failed_job_all_is_made_anew_that_depends_on_the_change(word, study, break_commands):
+def test_failed_job_reruns_what_depends_on_it(word, study, break_commands):
     changes = FAILURES[word]
     expected = study.jobs(changes)
     assert expected
@@ -57,7 +57,7 @@ SLOW = [word if word == "train" else pytest.param(word, marks=pytest.mark.slow) 
 
 @pytest.mark.parametrize("word", SLOW)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "kill -9"])
-def test_after_an_interruption_all_is_made_anew_that_depends_on_the_change(number, word, study, break_commands):
+def test_interruption_reruns_what_depends_on_it(number, word, study, break_commands):
     changes = FAILURES[word]
     expected = study.jobs(changes)
     folder = break_commands(word, "exec sleep 600")

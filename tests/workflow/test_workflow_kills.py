@@ -32,7 +32,7 @@ def wait_until(condition):
 
 
 @pytest.mark.parametrize("alone", [True, False], ids=["Snakemake alone", "Snakemake and its jobs"])
-def test_after_a_kill_unlocking_and_the_same_call_end_in_the_same_files(alone, finished, tmp_path):
+def test_killed_run_ends_in_the_same_files(alone, finished, tmp_path):
     study = Study(tmp_path)
     process = start_snakemake(tmp_path, "--cores", "1", TARGET, config=study.config())
     # Snakemake starts a job, then marks its outputs in their order. Results of a job without marks are refused.

@@ -75,7 +75,7 @@ def run_until(folder, config, stage, who, chance):
 
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
-def test_a_study_that_is_killed_twenty_times_ends_in_the_same_files(finished, tmp_path):
+def test_twenty_kills_end_in_the_same_files(finished, tmp_path):
     study, chance, killed = Study(tmp_path), random.Random(1), []
     config = study.config()
     for number, stage in enumerate(sorted(KILLS, key=STAGES.index)):

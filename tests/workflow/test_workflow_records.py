@@ -29,7 +29,7 @@ def copied(finished, tmp_path):
     return copy(finished, tmp_path / "copy")
 
 
-def test_a_copy_with_times_in_any_order_is_up_to_date(copied):
+def test_copy_in_any_order_is_up_to_date(copied):
     chance = random.Random(1)
     for file in sorted(copied.folder.rglob("*")):
         seconds = chance.randrange(10**9, 17 * 10**8)
@@ -42,7 +42,7 @@ def test_a_copy_with_times_in_any_order_is_up_to_date(copied):
     ("file", "job"),
     [(MODEL, "train document_transformer"), (TRANSLATIONS, "translate document_transformer test_smoke")],
 )
-def test_another_file_in_place_of_a_result_reruns_what_reads_it(file, job, copied):
+def test_exchanged_result_reruns_its_readers(file, job, copied):
     with open(copied.folder / file, "ab") as opened:
         opened.write(b"\n")
     rules = ("train", "translate", "score_candidates", "evaluate_run")
@@ -51,7 +51,7 @@ def test_another_file_in_place_of_a_result_reruns_what_reads_it(file, job, copie
     assert copied.jobs() == of_run("document_transformer", *rules) - {job} | REPORT
 
 
-def test_results_without_the_records_of_snakemake_are_refused_with_two_ways_out(study, finished):
+def test_lost_records_are_refused(study, finished):
     shutil.rmtree(study.folder / ".snakemake")
     for arguments in ((), ("--dry-run",)):
         done = study.run(*arguments)
@@ -137,7 +137,7 @@ def test_touched_model_of_other_settings_is_refused(copied):
     assert f"{MODEL}: was trained with other settings or data (fingerprint " in done.stdout + done.stderr
 
 
-def test_a_dry_run_gives_the_settings_before_and_now_as_the_reason(finished):
+def test_dry_run_shows_both_settings(finished):
     done = finished.run("--dry-run", changes={"decoding": {"beam_size": 7}})
     messages = done.stdout + done.stderr
     reasons = re.findall(r"^rule (\w+):$.*?^    reason: (.*)$", messages, re.MULTILINE | re.DOTALL)
@@ -145,7 +145,7 @@ def test_a_dry_run_gives_the_settings_before_and_now_as_the_reason(finished):
     assert re.search(r'before: .*"beam_size": 2,.* now: .*"beam_size": 7,', translating)
 
 
-def test_tables_refuse_scores_of_other_settings_whatever_snakemake_was_told(study):
+def test_tables_refuse_scores_of_other_settings(study):
     """`--touch` makes Snakemake take old results for new ones: the fingerprints in the scores are the old ones."""
     touched = study.run("--touch", changes=FASTER)
     assert touched.returncode == 0, touched.stderr
@@ -192,7 +192,7 @@ def own(tmp_path):
     return study
 
 
-def test_a_file_of_the_user_that_is_missing_is_an_error_although_its_results_exist(own):
+def test_missing_user_file_is_an_error(own):
     done = own.run(TARGET, changes=custom("talk.en"))
     assert done.returncode != 0
     where = "config.corpora.custom.talks.splits.all.files.en"
@@ -200,7 +200,7 @@ def test_a_file_of_the_user_that_is_missing_is_an_error_although_its_results_exi
     assert "Traceback" not in done.stderr
 
 
-def test_a_file_of_the_user_replaced_by_an_older_one_is_read_again(own):
+def test_older_user_file_is_read_again(own):
     file = own.folder / "talks.en"
     older = own.folder / "older"
     older.write_text("Goodbye .\n", encoding="utf-8")
@@ -211,7 +211,7 @@ def test_a_file_of_the_user_replaced_by_an_older_one_is_read_again(own):
     assert (own.folder / TARGET.replace("documents.tsv", "en")).read_text(encoding="utf-8").endswith("Goodbye .\n")
 
 
-def test_a_file_of_the_user_that_is_only_newer_changes_no_fingerprint_and_runs_nothing(own, monkeypatch):
+def test_newer_user_file_runs_nothing(own, monkeypatch):
     monkeypatch.chdir(own.folder)
     before = StudyView(own.plan(custom("talks.en")).config).dataset_split("smoke", "train").fingerprint
     os.utime(own.folder / "talks.en")

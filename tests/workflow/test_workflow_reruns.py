@@ -165,7 +165,7 @@ def test_another_corpus_reruns_all(finished):
     assert everything >= FROM_BPE
 
 
-def test_a_failed_job_and_a_rerun_never_mix_two_settings(study):
+def test_rerun_never_mixes_two_settings(study):
     """Two systems change; one training fails. Its old scores look up to date, but must not reach the report."""
     row = {"training": {"learning_rate": 2.0e-3}}
     changes = {"systems": {"g_transformer_finetuned": row, "document_transformer": row}}

@@ -50,7 +50,7 @@ def test_every_rule_leaves_a_log_and_a_benchmark(finished):
     assert {"controlled_generate", "train", "report_render"} <= logs
 
 
-def test_a_table_of_a_paper_is_a_target_of_its_systems_alone(finished, tmp_path):
+def test_paper_table_is_a_target(finished, tmp_path):
     target = "results/tables/table_1.txt"
     done = finished.run(target)
     assert done.returncode == 0, done.stderr
@@ -63,7 +63,7 @@ def test_a_table_of_a_paper_is_a_target_of_its_systems_alone(finished, tmp_path)
     assert trained == {"train sentence_transformer", "train g_transformer_finetuned"}
 
 
-def test_pictures_and_a_case_study_are_targets_of_their_systems_alone(finished, tmp_path):
+def test_pictures_are_targets(finished, tmp_path):
     done = finished.run("figures", "results/tables/table_4.txt")
     assert done.returncode == 0, done.stderr
     results = finished.folder / "results"

@@ -53,7 +53,7 @@ def import_model(
     tags = language_symbols(published, languages, codes)
     others = {lang: code for lang, code in published.symbols_by_language().items() if code not in tags.values()}
     tags |= {lang: code for lang, code in others.items() if lang not in tags}
-    vocabulary = published.vocabulary(tags, kept=subwords)
+    vocabulary = published.vocabulary(tags, selection=subwords)
     rows = published_rows(published, vocabulary, tags)
     weights = convert_weights(read_weights(folder), settings, rows)
     model = build_model(settings, len(vocabulary), weights, where=str(folder), mend="get its files again")

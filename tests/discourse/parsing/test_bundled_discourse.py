@@ -38,7 +38,7 @@ def bundle(files, out, *options, parser=None):
     [(None, []), ("chain", []), (None, ["--sentences", "chain"])],
     ids=["neural", "chain", "mixed"],
 )
-def test_trees_are_those_of_the_commands_of_the_workflow(files, tmp_path, parser, options):
+def test_trees_equal_those_of_the_workflow(files, tmp_path, parser, options):
     assert bundle(files, tmp_path / "bundled.pt", *options, parser=parser) == 0
     text = "\n\n".join("\n".join(document) for document in TEXTS) + "\n"
     (tmp_path / "text").write_text(text, encoding="utf-8")
@@ -68,7 +68,7 @@ def test_the_command_segments_and_parses_plain_text(files, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("context", ["gold", "own"])
-def test_suites_are_scored_with_the_trees_with_which_texts_are_translated(files, tmp_path, context):
+def test_suites_and_texts_have_the_same_trees(files, tmp_path, context):
     assert bundle(files, tmp_path / "bundled.pt") == 0
     document = [*TEXTS[0], "the dog sees"]
     candidates = [[*document[:-1], last] for last in ("der hund sieht", "die katze sieht")]

@@ -82,7 +82,7 @@ def test_sentences_are_complete_and_relations_known(parser):
     check_constrained_trees(parser, [random_document(seed, n_sentences=8, with_tree=False) for seed in range(50, 60)])
 
 
-def test_side_by_side_is_one_by_one_and_states_may_be_given(parser):
+def test_batches_equal_single_documents(parser):
     unseen = [random_document(seed, with_tree=False) for seed in range(70, 85)]
     alone = [parser.parse(document).tree for document in unseen]
     assert [document.tree for document in parser.parse_batch(unseen)] == alone
@@ -113,7 +113,7 @@ def test_more_edus_than_fit_side_by_side(parser, monkeypatch):
     assert MAX_BATCH_EDUS > 7
 
 
-def test_the_same_seed_gives_the_same_weights_and_another_one_others(documents):
+def test_seed_decides_the_weights(documents):
     settings = {"epochs": 2, "hidden_dropout": 0.3, "feature_dropout": 0.3, "paragraph_dropout": 0.5}
     random.seed(1)
     first = train(documents, **settings).ensemble.networks[0].state_dict()
@@ -157,7 +157,7 @@ def test_collated_slots_point_into_the_batch(documents):
 
 
 @pytest.mark.parametrize("kind", ["actions", "relations"])
-def test_the_ensemble_averages_the_log_probabilities_of_its_members(documents, kind):
+def test_ensemble_averages_log_probabilities(documents, kind):
     relations, examples = examples_of(documents)
     torch.manual_seed(0)
     networks = [ParserNetwork(2 * WIDTH, len(WORDS), len(relations), NeuralSettings(**TINY)).eval() for _ in range(3)]

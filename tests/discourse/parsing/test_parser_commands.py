@@ -139,7 +139,7 @@ def test_a_parser_knows_its_own_segmenter(folder, tmp_path):
     assert not reads_states_of(parser, segmenter)
 
 
-def test_training_without_trees_or_with_unknown_relations_is_one_line(folder, tmp_path):
+def test_bad_training_trees_are_one_line(folder, tmp_path):
     shutil.copy(folder / "segmenter.pt", tmp_path)
     bare = [replace(document, tree=None) for document in read_discourse(folder / "train.discourse.jsonl")]
     write_discourse(tmp_path / "train.discourse.jsonl", bare)

@@ -75,7 +75,7 @@ def test_any_classifier_reaches_a_tree_with_complete_sentences(seed, paragraphs)
         assert complete_units(tree, units.paragraphs.number_of)
 
 
-def test_without_constraint_any_tree_is_possible_and_nothing_is_enforced():
+def test_without_constraint_any_tree_is_possible():
     documents = [random_document(seed, with_tree=False) for seed in range(30)]
     states, n_enforced = search(documents, chance_scores(random.Random(0)), sentences=False)
     assert n_enforced == 0
@@ -85,7 +85,7 @@ def test_without_constraint_any_tree_is_possible_and_nothing_is_enforced():
     )
 
 
-def test_enforced_steps_are_those_at_which_the_classifier_wished_another():
+def test_enforced_steps_overrule_the_classifier():
     document = DiscourseDocument("d", (("a", "b"), ("c", "d")), edus_from_starts([[1], [1]], [2, 2]))
     always_shift = search([document], lambda states, _: [[1.0, 0.0, 0.0, 0.0] for _ in states])
     always_reduce = search([document], lambda states, _: [[0.0, 0.0, 1.0, 0.0] for _ in states])
@@ -95,7 +95,7 @@ def test_enforced_steps_are_those_at_which_the_classifier_wished_another():
     assert always_reduce[0][0].actions == [SHIFT, SHIFT, NS, SHIFT, SHIFT, NS, NS]
 
 
-def test_a_step_that_is_not_possible_at_all_does_not_count_as_enforced():
+def test_impossible_step_is_not_enforced():
     document = DiscourseDocument("d", (("a",),), edus_from_starts([[]], [1]))
     constraint = Constraint(DocumentUnits(document), sentences=True, paragraphs=False)
     assert best_action(State(1), constraint, [0.0, 9.0, 9.0, 9.0]) == (SHIFT, False)

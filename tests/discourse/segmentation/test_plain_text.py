@@ -23,7 +23,7 @@ def segmented(files):
     return segment_texts(read_texts(*files), lang="en", segmenter=untrained())
 
 
-def test_batches_do_not_show_and_are_read_when_needed(tmp_path, monkeypatch):
+def test_batches_are_lazy_and_invisible(tmp_path, monkeypatch):
     files = make_text(tmp_path, (2, 1, 3, 1), 7)
     together = list(segmented(files))
     monkeypatch.setattr(annotation, "BATCH_WORDS", 3 * 8)
@@ -51,7 +51,7 @@ def test_words_without_blanks_and_empty_sentences_fill_batches(monkeypatch):
 @pytest.mark.parametrize(
     ("n_lines", "message"), [(2, "2 lines, but .* lists 3 sentences"), (4, "more lines than the 3 sentences")]
 )
-def test_lines_that_do_not_fit_the_index_are_one_line(tmp_path, n_lines, message):
+def test_lines_must_fit_the_index(tmp_path, n_lines, message):
     files = make_text(tmp_path, (2, 1), n_lines)
     with pytest.raises(UserError, match=message):
         write_discourse(tmp_path / "out.jsonl", segmented(files))

@@ -71,7 +71,7 @@ def test_a_very_long_sentence_is_read_in_windows(monkeypatch):
     assert segmenter.segment([short]) == whole
 
 
-def test_windows_take_each_word_once_with_context_around_it():
+def test_windows_take_each_word_once():
     for n_words in (1, 300, 301, 400, 401, 999):
         windows = list(segmenting.cut_windows(7, n_words))
         taken = [word for window in windows for word in range(window.start, window.end)[window.core]]

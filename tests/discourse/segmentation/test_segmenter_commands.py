@@ -69,7 +69,7 @@ class StartsAt:
         return [[i for i, word in enumerate(words) if i and word in self.words] for words in sentences]
 
 
-def test_starts_in_other_words_are_compared_by_their_place(tmp_path):
+def test_starts_are_compared_by_position(tmp_path):
     words = ("I", "did", "n't", "go", "home", "because", "it", "'s", "late", ".")
     document = DiscourseDocument("d", (words, ()), edus_from_starts([[5], []], [10, 0]))
     write_discourse(tmp_path / "gold.jsonl", [document])

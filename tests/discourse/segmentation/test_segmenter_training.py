@@ -50,7 +50,7 @@ def test_all_losses_fall():
     assert all(last[name] < 0.3 * first[name] for name in first)
 
 
-def test_equal_seeds_give_equal_weights_and_others_do_not():
+def test_seed_decides_the_weights():
     settings = tiny_settings(epochs=2, dropout=0.3, word_dropout=0.3)
     torch.manual_seed(5)
     before = torch.get_rng_state()
@@ -145,7 +145,7 @@ def test_no_sentence_is_one_line(tmp_path):
         read_examples(file)
 
 
-def test_openings_name_the_largest_phrase_that_begins_at_a_word():
+def test_openings_name_the_largest_phrase():
     openings = [e.syntax.openings for e in EXAMPLES]
     assert openings[0] == ("root", "_", "ccomp", "nsubj", "_", "punct")
     assert openings[1] == ("root", "nsubj", "_", "punct", "nsubj", "_", "advmod", "punct")

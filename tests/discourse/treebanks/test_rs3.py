@@ -30,7 +30,7 @@ def parse(*rows, more=""):
     return parse_rs3(rs3(*rows, more=more), where="a.rs3")
 
 
-def test_several_satellites_on_both_sides_are_in_one_node():
+def test_satellites_on_both_sides_share_a_node():
     found = parse(
         (1, "a", 2, "cause"), (2, "b &amp; c", 9, SPAN), (3, "d", 2, "elaboration"), (4, "e", 2, "cause"), (9, "span")
     )
@@ -54,7 +54,7 @@ def test_arcs_that_cross_are_those_of_the_file():
     assert found.arcs.relations == ("root", "list", "elaboration", "cause")
 
 
-def test_list_with_a_satellite_of_the_whole_and_one_of_a_member():
+def test_lists_with_two_kinds_of_satellites():
     found = parse(
         (1, "a", 7, "list"),
         (2, "b", 8, SPAN),
@@ -70,7 +70,7 @@ def test_list_with_a_satellite_of_the_whole_and_one_of_a_member():
     assert found.tree == join_pair(items, leaf(4), "NS", "cause")
 
 
-def test_relation_of_both_types_is_multinuclear_only_in_a_group():
+def test_ambiguous_relation_is_multinuclear_in_groups():
     found = parse((1, "a", 9, "both"), (2, "b", 9, "both"), (3, "c", 1, "both"), (9, "multinuc"))
     # EDU 3 is cut off from EDU 1 by EDU 2
     assert found.tree == join([leaf(0), leaf(1), leaf(2)], "NNS", ("both",) * 3)

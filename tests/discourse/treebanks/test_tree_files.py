@@ -33,7 +33,7 @@ def test_texts_with_parentheses_that_do_not_close():
     assert (found.tree, found.texts) == (leaf(0), (":-) ( Nucleus (leaf 9)",))
 
 
-def test_a_span_that_differs_from_its_leaves_is_counted_and_the_leaves_decide():
+def test_leaves_decide_over_spans():
     found = parse_brackets(DIS.replace("(span 2 4)", "(span 2 5)"), where="a.dis")
     assert (found.tree, found.n_wrong_spans) == (TREE, 1)
     assert parse_brackets(DIS, where="a.dis").n_wrong_spans == 0

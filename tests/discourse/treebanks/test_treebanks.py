@@ -22,7 +22,7 @@ WORDS = (("We", "left", "because", "it", "rained", "."), ("Sad", "!"))
 EDUS = (Edu(0, 0, 2), Edu(0, 2, 6), Edu(1, 0, 2))
 
 
-def test_gum_is_read_from_archives_and_what_is_left_out_is_named(tmp_path, capsys):
+def test_gum_archives_are_read(tmp_path, capsys):
     folder = gum_archives(tmp_path / "gum")
     before = sorted(folder.iterdir())
     assert (
@@ -149,7 +149,7 @@ def run_rs3(folder, *more):
 
 
 @pytest.mark.parametrize("suffix", [".rs3", ".rs4"])
-def test_a_treebank_of_rs3_files_is_read_with_its_forests(tmp_path, suffix, capsys):
+def test_rs3_treebank_has_forests(tmp_path, suffix, capsys):
     forest = RS4.replace(' parent="4" relname="evaluation-comment"', "").replace("because it rained .", "„Es!“")
     folder = rs3_folder(tmp_path / "rs3", ["train/a", "dev/b", "test/c", "old/d"], suffix, forest)
     assert run_rs3(folder, "--lang", "de") == 0
@@ -229,7 +229,7 @@ def test_wrong_span_numbers_are_notes(tmp_path):
         (["We left", "because it rained .", "", "Sad !"], "EDU 3 is empty"),
     ],
 )
-def test_edus_that_do_not_cover_the_text_are_named(texts, message):
+def test_uncovered_text_is_reported(texts, message):
     with pytest.raises(UserError, match=f"here: .*{message}"):
         align_edus(texts, WORDS, where="here")
 
@@ -256,7 +256,7 @@ def rst_dt(folder, *, text="We left\nbecause it rained.\n\nSad!\n", edus="We lef
     return folder
 
 
-def test_rst_dt_sentences_and_paragraphs_come_from_the_running_text(tmp_path):
+def test_rst_dt_units_come_from_the_text(tmp_path):
     treebank = read_rst_dt(rst_dt(tmp_path))
     assert {split: len(documents) for split, documents in treebank.splits.items()} == {"train": 10, "dev": 1, "test": 1}
     assert treebank.splits["dev"][0].id == "wsj_0609"
@@ -267,14 +267,14 @@ def test_rst_dt_sentences_and_paragraphs_come_from_the_running_text(tmp_path):
     assert treebank.left_out == {"in neither of the folders TRAINING and TEST": ["wsj_2000.out"]}
 
 
-def test_rst_dt_line_ends_inside_an_edu_are_no_ends_of_sentences(tmp_path):
+def test_rst_dt_line_ends_inside_edus(tmp_path):
     treebank = read_rst_dt(rst_dt(tmp_path, text="\n\nWe left because\nit rained.\n\n\nSad!"))
     document = treebank.splits["test"][0]
     assert document.sentences == WORDS
     assert treebank.notes["line ends inside an EDU, which are no ends of sentences"] == 12
 
 
-def test_rst_dt_without_text_ends_sentences_at_full_stops_and_paragraph_marks(tmp_path):
+def test_rst_dt_without_running_text(tmp_path):
     treebank = read_rst_dt(rst_dt(tmp_path, text=None, edus=None))
     document = treebank.splits["test"][0]
     assert document.sentences == WORDS
