@@ -4,7 +4,7 @@ Usage: `python benchmarks/against_authors.py --code FOLDER`
 
 FOLDER is a checkout of github.com/baoguangsheng/g-transformer, which holds their fairseq (tested with dcc7695). Prints
 a line of JSON for each comparison: the largest difference of encoder states, logits, loss and gradients. What remains
-is rounding; docs/experiments/models.md has the numbers, and docs/deviations.md what differs by design.
+is rounding. Docs/experiments/models.md has the numbers, and docs/deviations.md what differs by design.
 """
 
 import argparse
@@ -31,7 +31,7 @@ from docmt.text.vocabulary import BOS, EOD, EOS, N_SPECIALS
 from docmt.training.loss import LossModule
 
 N_SYMBOLS, WIDTH, HEADS, INNER, LAYERS, SMOOTHING, N_DOCUMENTS = 50, 32, 4, 64, 3, 0.1, 20
-# docmt's architecture; the authors' --doc-mode and layers with global attention of encoder, decoder and cross-attention
+# docmt's architecture. The authors' --doc-mode and layers with global attention of encoder, decoder and cross-attention
 COMPARED = (
     ("g_transformer", "partial", (2, 2, 2)),
     ("g_transformer_no_target_context", "partial", (2, 0, 2)),
@@ -70,11 +70,11 @@ class Authors:
             self.symbols.add_symbol(f"w{len(self.symbols)}")
         source, target, mask = (self.symbols.add_symbol(name) for name in ("[en]", "[de]", "<mask>"))
         first = [self.symbols.pad(), self.symbols.bos(), self.symbols.eos(), self.symbols.unk(), mask, target]
-        # docmt's id → theirs; docmt's last word is their `[en]`, which no document has.
+        # docmt's id → theirs. Docmt's last word is their `[en]`, which no document has.
         self.ids = torch.tensor([*first, *range(4, N_SYMBOLS - 3), source])
 
     def build(self, mode: str, context_layers: tuple[int, int, int]) -> nn.Module:
-        """A model with random weights; biases and norms are away from 0 and 1."""
+        """A model with random weights. Biases and norms are away from 0 and 1."""
         sizes = {"embed_dim": WIDTH, "ffn_embed_dim": INNER, "layers": LAYERS, "attention_heads": HEADS}
         options: dict[str, Any] = {f"{side}_{key}": n for side in ("encoder", "decoder") for key, n in sizes.items()}
         options |= dict(zip(("encoder_ctxlayers", "decoder_ctxlayers", "cross_ctxlayers"), context_layers, strict=True))
@@ -134,7 +134,7 @@ def random_documents() -> Documents:
 def compare(
     authors: Authors, architecture: str, mode: str, layers: tuple[int, int, int]
 ) -> Iterator[tuple[str, float]]:
-    """The largest differences by name; the authors' decoder reads docmt's target stream."""
+    """The largest differences by name. The authors' decoder reads docmt's target stream."""
     torch.manual_seed(3)
     theirs = authors.build(mode, layers)
     sizes = {"width": WIDTH, "heads": HEADS, "feed_forward_width": INNER, "dropout": 0.0}

@@ -4,7 +4,7 @@ Usage: `python benchmarks/against_ctranslate2.py --size small --sentences 150`
 
 The weights are random and both write exactly `--words` words per sentence with a beam of 5, so that both make the same
 number of steps. Seconds are CPU time, so that other work on the machine counts little. CTranslate2 gets the batch size
-that is best for it here. Needs the package `ctranslate2`; without it, one line says so.
+that is best for it here. Needs the package `ctranslate2`. Without it, one line says so.
 """
 
 import argparse
@@ -40,7 +40,7 @@ THEIR_PRECISIONS = {"float32": "float32", "int8": "int8_float32"}
 
 
 def export(model: Transformer, folder: Path, n_symbols: int) -> list[str]:
-    """Write a sentence Transformer as a CTranslate2 model of float32 weights; returns its vocabulary."""
+    """Write a sentence Transformer as a CTranslate2 model of float32 weights. Returns its vocabulary."""
     from ctranslate2 import specs  # pyright: ignore[reportMissingImports]
 
     vocabulary = [*SPECIALS, *(f"w{number}" for number in range(N_SPECIALS, n_symbols))]
@@ -90,7 +90,7 @@ def fill_norm(theirs: Any, ours: Any) -> None:
 
 
 def fill_attention(theirs: Any, ours: Any, splits: list[int]) -> None:
-    """The linear maps of an attention; a map can join queries, keys and values."""
+    """The linear maps of an attention. A map can join queries, keys and values."""
     weight = torch.cat((ours.in_weight, ours.out.weight)).detach()
     bias = torch.cat((ours.in_bias, ours.out.bias)).detach()
     rows = [split * ours.out.out_features for split in splits]

@@ -2,7 +2,7 @@
 
 Usage: `python benchmarks/against_han.py --code FOLDER`
 
-FOLDER is a checkout of github.com/idiap/HAN_NMT (tested with 2564826); its license is the GPL 3, so its modules are
+FOLDER is a checkout of github.com/idiap/HAN_NMT (tested with 2564826). Its license is the GPL 3, so its modules are
 loaded from there. Prints a line of JSON with the largest difference of the outputs, as the code is and with each part
 that docs/deviations.md names made like docmt's: the norm (theirs divides by the unbiased deviation), the feed-forward
 module (theirs has a norm before it and a residual), and the bias of the gate.
@@ -37,7 +37,7 @@ PARTS = ("norm", "feed-forward", "bias of the gate")
 
 
 def load_authors(folder: Path) -> type[nn.Module]:
-    """Their class, from the three files that it needs; the rest of their package needs torchtext."""
+    """Their class, from the three files that it needs. The rest of their package needs torchtext."""
     package, modules = ModuleType("onmt"), ModuleType("onmt.modules")
     package.__path__ = modules.__path__ = []  # type: ignore[attr-defined]
     sys.modules |= {"onmt": package, "onmt.modules": modules}

@@ -19,7 +19,7 @@ from docmt.models.systems.transformer import Transformer, sinusoids
 from docmt.text.vocabulary import BOS, EOD, EOS, MASK, PAD, UNK
 
 Masks = tuple[Tensor, Tensor | None]
-"""What local and what global attention may not see; None hides nothing."""
+"""What local and what global attention may not see. None hides nothing."""
 
 
 class DenseDecoder:
@@ -158,7 +158,7 @@ class DenseDecoder:
 
 
 def _split(labels: list[int]) -> list[list[int]]:
-    """Token ids of each sentence; in `labels`, the `<s>` that begins the next sentence stands for `</s>`."""
+    """Token ids of each sentence. In `labels`, the `<s>` that begins the next sentence stands for `</s>`."""
     sentences: list[list[int]] = [[]]
     for token in labels[:-1]:
         if token == BOS:

@@ -2,7 +2,7 @@
 
 Usage: `python benchmarks/filters.py --texts bible/train talks/test --languages en de --others bible/train.ru`
 
-Texts are prefixes, as `docmt corpora read` writes them; `--others` are lines in other languages, named by their ends.
+Texts are prefixes, as `docmt corpora read` writes them. `--others` are lines in other languages, named by their ends.
 Each kind of noise replaces 5 % of the pairs, chosen at random among pairs that it can change. With `--write FOLDER`,
 the first text with all kinds of noise is written for the study `benchmarks/cleaning.yaml`, and nothing is measured.
 """

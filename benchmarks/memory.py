@@ -3,7 +3,7 @@
     python benchmarks/memory.py --pairs 200000 500000 2000000
 
 Each stage is a separate `docmt` command. The text has sentences of 4 to 12 words (a Zipf distribution over 20,000) in
-documents of 20 sentences; every stage can read it, as words are letters only. The table has the peak resident memory
+documents of 20 sentences. Every stage can read it, as words are letters only. The table has the peak resident memory
 (of the largest process, where there are several) for each number of pairs, and the slope between the smallest and the
 largest number.
 """
@@ -110,7 +110,7 @@ def stages(folder: Path, *, jobs: int) -> dict[str, list[str]]:
 
 
 def docmt(arguments: list[str]) -> tuple[float, float]:
-    """Run a command; returns its peak memory in MiB and its time in seconds."""
+    """Run a command. Returns its peak memory in MiB and its time in seconds."""
     started = time.monotonic()
     with tempfile.TemporaryFile() as messages:
         process = subprocess.Popen([sys.executable, "-m", "docmt", *arguments], stderr=messages)

@@ -3,7 +3,7 @@
 Usage: `python benchmarks/pretrained.py --folder /tmp/opus-size`
 
 Writes a Marian model of six layers, width 512 and 58,101 symbols in the format of transformers, unless the folder has
-one, and prints one JSON object. SentencePiece is learned on a few generated sentences; the other symbols are fillers.
+one, and prints one JSON object. SentencePiece is learned on a few generated sentences. The other symbols are fillers.
 """
 
 import argparse

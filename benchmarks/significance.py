@@ -30,7 +30,7 @@ RIGHT, MORE = 0.6, 0.8
 
 
 def mangle(sentences: Sequence[str], rng: random.Random, share: float, difficulty: Sequence[float]) -> list[str]:
-    """The sentences with a share of their words replaced at random; documents differ in difficulty."""
+    """The sentences with a share of their words replaced at random. Documents differ in difficulty."""
     return [
         " ".join(
             rng.choice(WORDS) if rng.random() < share * difficulty[number // SENTENCES] else word
@@ -41,7 +41,7 @@ def mangle(sentences: Sequence[str], rng: random.Random, share: float, difficult
 
 
 def difficulties(n: int, rng: random.Random) -> list[float]:
-    """The difficulty of each document of n sentences; 1 is the mean."""
+    """The difficulty of each document of n sentences. 1 is the mean."""
     return [rng.uniform(0.5, 1.5) for _ in range(0, n, SENTENCES)]
 
 

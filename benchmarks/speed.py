@@ -3,7 +3,7 @@
 Usage: `python benchmarks/speed.py --out results/benchmarks/speed.json`
 
 For each size, precision and instance length, the computations take turns at one training step (forward, backward, Adam)
-and at beam-5 decoding of some documents; the rows hold medians over repetitions. The machine's matrix-product rate is
+and at beam-5 decoding of some documents. The rows hold medians over repetitions. The machine's matrix-product rate is
 measured too, so that speed can be given as a share of it.
 """
 

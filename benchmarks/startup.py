@@ -1,6 +1,6 @@
 """How long commands take to start: CPU seconds of `docmt` commands on next to no data, the least of a few runs.
 
-The data are those of the smoke test, which is run first (a minute or two); a folder in which it has been run can be
+The data are those of the smoke test, which is run first (a minute or two). A folder in which it has been run can be
 given instead.
 """
 

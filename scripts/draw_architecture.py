@@ -1,6 +1,6 @@
 """Draw which package of docmt imports which, as a Mermaid diagram inside docs/architecture.md.
 
-Prints the diagram; with `--write`, replaces it in docs/architecture.md (`make docs` does that).
+Prints the diagram. With `--write`, replaces it in docs/architecture.md (`make docs` does that).
 
 The arrows are a transitive reduction: an import that other arrows imply is left out. So are base modules, which every
 package may import.

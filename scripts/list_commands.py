@@ -1,6 +1,6 @@
 """List all `docmt` commands as Markdown lists inside docs/commands.md.
 
-Prints the lists; with `--write`, replaces them in docs/commands.md (`make docs` does that).
+Prints the lists. With `--write`, replaces them in docs/commands.md (`make docs` does that).
 """
 
 import functools
@@ -19,7 +19,7 @@ NAME = "scripts/list_commands.py"
 
 
 def usage(words: tuple[str, ...]) -> str:
-    """Show in one line how a command is called; `…` are its options."""
+    """Show in one line how a command is called. `…` are its options."""
     command = functools.reduce(operator.getitem, words, app)
     if isinstance(command.usage, str):
         return command.usage.removeprefix("Usage: ")

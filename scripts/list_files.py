@@ -1,6 +1,6 @@
 """List the files of a study by stage, as the rules of the workflow name them, inside docs/files.md.
 
-Prints the list; with `--write`, replaces it in docs/files.md (`make docs` does that).
+Prints the list. With `--write`, replaces it in docs/files.md (`make docs` does that).
 """
 
 import inspect

@@ -1,6 +1,6 @@
 """List the metrics of docmt, as declared in docmt/evaluation/metrics.py, inside docs/evaluation.md.
 
-Prints the table; with `--write`, replaces it in docs/evaluation.md (`make docs` does that).
+Prints the table. With `--write`, replaces it in docs/evaluation.md (`make docs` does that).
 """
 
 from pathlib import Path

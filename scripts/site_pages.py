@@ -24,7 +24,7 @@ PICTURE = re.compile(r'(?<=\bsrc=")[^":]+(?=")')
 
 
 def on_config(config: Any) -> None:
-    """Set the repository that GitHub builds; elsewhere, links to files that are not pages stay text."""
+    """Set the repository that GitHub builds. Elsewhere, links to files that are not pages stay text."""
     if repository := os.environ.get("GITHUB_REPOSITORY"):
         config.repo_url = f"{os.environ['GITHUB_SERVER_URL']}/{repository}"
 

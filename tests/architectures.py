@@ -13,7 +13,7 @@ TRAINED = ("g_transformer", "global_context", "cadec")
 
 
 def slow_but(quick, among=ARCHITECTURES):
-    """Architectures as parameters of a test; slow but for some."""
+    """Architectures as parameters of a test. Slow but for some."""
     return [pytest.param(name, marks=() if name in quick else pytest.mark.slow) for name in among]
 
 

@@ -26,7 +26,7 @@ def pytest_xdist_auto_num_workers(config):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Divide tests among processes by file, those on the finished study in one, which makes it; those of Slurm singly.
+    """Divide tests among processes by file, those on the finished study in one, which makes it. Those of Slurm singly.
 
     xdist's own `--dist=loadgroup` does not see groups under pytest 9.2: every test would go to the next free process,
     and all processes would make the fixtures of all files.
@@ -45,7 +45,7 @@ def pytest_xdist_make_scheduler(config, log):
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items):
-    """Long tests first; last, those that wait until no other test uses Slurm."""
+    """Long tests first. Last, those that wait until no other test uses Slurm."""
 
     def rank(item):
         found = next((place for place, part in enumerate(FIRST) if part in str(item.path)), len(FIRST))
@@ -65,7 +65,7 @@ def pytest_terminal_summary(terminalreporter):
 
 @pytest.fixture(scope="session")
 def study_files(tmp_path_factory):
-    """Text pipeline, vocabulary and instances of a tiny corpus (`core_fixtures.Study`); tests do not change them."""
+    """Text pipeline, vocabulary and instances of a tiny corpus (`core_fixtures.Study`). Tests do not change them."""
     from core_fixtures import make_study  # torch takes seconds, and most tests do without it
 
     return make_study(tmp_path_factory.mktemp("study"))
@@ -80,7 +80,7 @@ def shared_folder(tmp_path_factory, worker_id):
 
 @pytest.fixture(scope="session")
 def overfitted(study_files, shared_folder):
-    """Model files that know the tiny corpus by heart, by architecture; trained by the first process that asks."""
+    """Model files that know the tiny corpus by heart, by architecture. Trained by the first process that asks."""
     from core_fixtures import OVERFIT, run_training
 
     folder = shared_folder / "overfitted"
@@ -99,7 +99,7 @@ def overfitted(study_files, shared_folder):
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A function that makes a file system of so many KiB and returns its folder; needs the right to mount."""
+    """A function that makes a file system of so many KiB and returns its folder. Needs the right to mount."""
     mounted = []
 
     def make(kib):

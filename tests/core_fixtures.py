@@ -90,7 +90,7 @@ def model_settings(architecture: str = "g_transformer", **values) -> ModelSettin
 
 
 def make_model(architecture: str = "g_transformer", *, seed: int = 0, n_symbols: int = N_SYMBOLS, **values):
-    """A tiny model in evaluation mode; its matrices are enlarged, so that attention is far from uniform; none is 0."""
+    """A tiny model in evaluation mode. Its matrices are enlarged, so that attention is far from uniform. None is 0."""
     return random_model(model_settings(architecture, **values), n_symbols, seed=seed)
 
 
@@ -134,7 +134,7 @@ def random_heads(generator: np.random.Generator, n_units: int) -> np.ndarray:
 
 
 def random_trees(lengths: list[int], *, seed: int = 0) -> BatchTrees:
-    """One instance of sentences of so many source tokens, cut into EDUs at random; some EDUs may be empty."""
+    """One instance of sentences of so many source tokens, cut into EDUs at random. Some EDUs may be empty."""
     generator = np.random.default_rng(seed)
     cuts = [np.sort(generator.integers(1, length + 1, generator.integers(0, 3))) for length in lengths]
     edu_lengths = [np.diff([0, *cut, length]) for cut, length in zip(cuts, lengths, strict=True)]
@@ -148,7 +148,7 @@ def random_trees(lengths: list[int], *, seed: int = 0) -> BatchTrees:
 
 
 def document_trees(documents: Documents, *, open_B=None) -> BatchTrees:
-    """Random trees of documents; the same document has the same trees in any batch."""
+    """Random trees of documents. The same document has the same trees in any batch."""
     trees = BatchTrees.join(
         [random_trees([len(s) for s in src], seed=int(np.concatenate(src).sum())) for src, _ in documents]
     )
@@ -232,7 +232,7 @@ def make_study(folder: Path, *, tags: Sequence[str] = (), trained: TrainedModel 
 
 
 def build_and_load(src, tgt, index, vocabulary, settings: InstancesSettings, *, out: Path | None = None) -> InstanceSet:
-    """Build instances of sentences in a folder and load them; without `out`, the folder is gone afterwards."""
+    """Build instances of sentences in a folder and load them. Without `out`, the folder is gone afterwards."""
     # A disk would take most of the time: what is written is flushed.
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as folder:
         out = out or Path(folder) / "set"
@@ -253,7 +253,7 @@ def instance_trees(built: InstanceSet) -> InstanceTrees:
 
 
 def run_training(study: Study, folder: Path, *, architecture="g_transformer", cutting="documents", **options):
-    """Train in `folder` and return the trained model and its history; `model` and `training` change the settings.
+    """Train in `folder` and return the trained model and its history. `model` and `training` change the settings.
 
     RST attention trains on `trees` in place of `documents`.
     """

@@ -73,7 +73,7 @@ def both(content):
 PARADOCS = "A\tB\t0.9\t0.9\tc\t1\t1\t1\t1\t{0}\t{0}\t{0}\t{0}\t1.0\t0.9\t3\tx\ty\n"
 
 
-# Reader → its settings and, by role, the content of a file that it reads; a name with a dot is the name of the file.
+# Reader → its settings and, by role, the content of a file that it reads. A name with a dot is the name of the file.
 CLOZE = dict(documents={"reader": "blank_lines"}, languages=["en", "de"], phenomenon="p", source_words=["you"])
 CLOZE |= dict(forms={"one": ["du"], "many": ["ihr"]})
 SAMPLES = {
@@ -141,7 +141,7 @@ def files_of(reader: str) -> dict[str, bytes]:
     return {role: text.encode() if isinstance(text, str) else text for role, text in SAMPLES[reader][1].items()}
 
 
-# What patterns and counters stumble over; `\ud800` is written as UTF-8 would write it, if it could.
+# What patterns and counters stumble over. `\ud800` is written as UTF-8 would write it, if it could.
 HOSTILE = [
     *(b" ", b"\t", b"\n", b"\r\n", b"\x00", b"\xff", b"\xed\xa0\x80", "\u2028".encode(), b"\xef\xbb\xbf", b"\\"),
     *(b"\\ud800", b"<", b"<a ", b"<a", b"</a>", b"<!--", b"<![CDATA[", b"&", b"&#", b"&#9999999999;", b"&#xD800;"),
@@ -177,7 +177,7 @@ MAX_BYTES = 1 << 16
 
 
 def changed(data: bytes, chance: random.Random, *, most_repeats: int = 1000) -> bytes:
-    """A file with changes; in an archive, one of its members or the archive itself."""
+    """A file with changes. In an archive, one of its members or the archive itself."""
     if data.startswith(b"PK") and chance.random() < 0.8:
         stream = io.BytesIO()
         with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as new:
@@ -255,7 +255,7 @@ def is_linear(work, size: int = 4000) -> bool:
 
 
 def _cpu_seconds(work, enough: float) -> float:
-    """The smallest of three times; one that is short enough is the last, as is a long one."""
+    """The smallest of three times. One that is short enough is the last, as is a long one."""
     times = []
     gc.disable()  # its searches take longer with what other tests have left
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""What tests of attention share: token by token, as equations write it; group by group; and random layouts."""
+"""What tests of attention share: token by token, as equations write it. Group by group. And random layouts."""
 
 import functools
 import math
@@ -105,7 +105,7 @@ def assert_equal_with_gradients(found: Tensor, expected: Tensor, inputs: Sequenc
 def influence(
     outputs_ND: Tensor, inputs_MD: Tensor, output_tags: np.ndarray | None = None, input_tags: np.ndarray | None = None
 ) -> np.ndarray:
-    """Bool [outputs, inputs], whether one depends on the other; rows with the same tag, of a sentence, count as one."""
+    """Bool [outputs, inputs], whether one depends on the other. Rows with the same tag, of a sentence, count as one."""
     pairs = (outputs_ND, output_tags), (inputs_MD, input_tags)
     tags = [np.arange(len(rows)) if given is None else given for rows, given in pairs]
     seen = np.zeros([part.max() + 1 for part in tags], dtype=bool)
@@ -179,7 +179,7 @@ class PlainKernels:
 
 
 def take_plain_kernels(monkeypatch: Any, taken: list[str]) -> None:
-    """Let docmt's operator for variable-length attention run here; `taken` gets the name of each kernel that it ran."""
+    """Let docmt's operator for variable-length attention run here. `taken` gets the name of each kernel that it ran."""
 
     def noting(name: str, kernel: Callable[..., Any]) -> Callable[..., Any]:
         return lambda *arguments: (taken.append(name), kernel(*arguments))[1]

@@ -1,4 +1,4 @@
-"""Layers of a sentence Transformer, head by head, as equations write them; a row is the state of a token, [D]."""
+"""Layers of a sentence Transformer, head by head, as equations write them. A row is the state of a token, [D]."""
 
 import math
 
@@ -14,7 +14,7 @@ def normalize(layer, rows):
 
 
 def read(attention, query, keys, mask=None):
-    """Multi-head attention of one or more rows to some states [n, D]; a mask is true where a row may see a state."""
+    """Multi-head attention of one or more rows to some states [n, D]. A mask is true where a row may see a state."""
     width = query.shape[-1]
     weights, biases = attention.in_weight.split(width), attention.in_bias.split(width)
     q, k, v = (x @ w.T + b for x, w, b in zip((query, keys, keys), weights, biases, strict=True))
@@ -69,7 +69,7 @@ def embed(model, tokens):
 
 
 def attends(model, side, number, context):
-    """What DocT does in a layer, gated attention to a context of these states; the identity without."""
+    """What DocT does in a layer, gated attention to a context of these states. The identity without."""
     if context is None:
         return lambda rows: rows
     layer = getattr(model.context, side)[number]

@@ -28,7 +28,7 @@ def search(model, documents, trees=None, **values):
 
 
 def teacher_forced(model, source, sentences, trees=None, *, start=BOS, **options):
-    """Log probability of target sentences; a free stream may have another number of them than the source."""
+    """Log probability of target sentences. A free stream may have another number of them than the source."""
     target = [np.array([start, *sentence, EOS]) for sentence in sentences]
     if model.settings.target_stream == "free":
         # One group per instance on the target side: its tokens are one "sentence" to the packing.

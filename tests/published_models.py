@@ -52,7 +52,7 @@ def symbols_of(family, pieces):
 
 
 def write_text(folder, family):
-    """Write the text side and config.json; returns the symbols and the config."""
+    """Write the text side and config.json. Returns the symbols and the config."""
     folder.mkdir(exist_ok=True)
     pieces = spm_model()
     symbols = symbols_of(family, pieces.symbols())
@@ -111,7 +111,7 @@ def write_weights(folder, family, n_symbols, seed=0):
 
 
 def write_model(folder, family):
-    """Write a whole folder; returns its symbols and weights."""
+    """Write a whole folder. Returns its symbols and weights."""
     symbols, _ = write_text(folder, family)
     return symbols, write_weights(folder, family, len(symbols))
 

@@ -112,7 +112,7 @@ def module_name(file):
 
 
 def test_no_module_imports_itself_through_others():
-    """Imports inside functions and for type checkers count, too; plug-ins and commands are found by name on purpose."""
+    """Imports inside functions and for type checkers count, too. Plug-ins and commands are found by name on purpose."""
     names = {module_name(file): file for file in MODULES}
     graph = {}
     for name, file in names.items():
@@ -173,7 +173,7 @@ def test_lock_pins_all_packages():
 
 @pytest.mark.parametrize("name", ["requirements", "requirements-test"])
 def test_locked_packages_have_checksums(name):
-    """Those of all its files, so that pip can compare on every platform; the build of torch depends on the machine."""
+    """Those of all its files, so that pip can compare on every platform. The build of torch depends on the machine."""
     blocks = re.findall(
         r"^([\w.-]+==[\w.]+) \\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)",
         (ROOT / f"{name}.hashes").read_text(encoding="utf-8"),

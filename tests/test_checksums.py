@@ -1,4 +1,4 @@
-"""Files that were damaged or swapped after docmt wrote them are refused; all others are read."""
+"""Files that were damaged or swapped after docmt wrote them are refused. All others are read."""
 
 import errno
 import os

@@ -7,7 +7,7 @@ from docmt.corpora.readers.registry import FORMATS
 
 N_INPUTS = 400
 SECONDS = 2
-"""CPU time for a file of at most 64 KB; quadratic patterns take minutes."""
+"""CPU time for a file of at most 64 KB. Quadratic patterns take minutes."""
 
 
 def test_every_reader_has_a_sample(tmp_path):

@@ -51,7 +51,7 @@ def test_jobs_below_one_are_refused_at_once():
 
 
 def perform():
-    """A function of an action and a number; a process that sleeps has started another one."""
+    """A function of an action and a number. A process that sleeps has started another one."""
 
     def run(item):
         action, number = item

@@ -1,4 +1,4 @@
-"""Jobs from an earlier run, with a program in place of `squeue`; tests/slurm does the same on a Slurm."""
+"""Jobs from an earlier run, with a program in place of `squeue`. tests/slurm does the same on a Slurm."""
 
 import re
 import subprocess

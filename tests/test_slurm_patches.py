@@ -1,4 +1,4 @@
-"""Patches of Snakemake's Slurm plugin, with stand-ins for its jobs and queries; tests/slurm has a real Slurm."""
+"""Patches of Snakemake's Slurm plugin, with stand-ins for its jobs and queries. tests/slurm has a real Slurm."""
 
 import asyncio
 import logging

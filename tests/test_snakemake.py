@@ -52,7 +52,7 @@ rule second:
 
 @pytest.fixture
 def snakemake(tmp_path):
-    """Runs Snakemake on `SNAKEFILE`, after a change; returns the rules whose jobs it runs or would run."""
+    """Runs Snakemake on `SNAKEFILE`, after a change. Returns the rules whose jobs it runs or would run."""
 
     def run(*options, change=("", "")):
         assert change[0] in SNAKEFILE

@@ -1,4 +1,4 @@
-"""Results without Snakemake's records are refused; models that a run replaces are named."""
+"""Results without Snakemake's records are refused. Models that a run replaces are named."""
 
 import re
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """Snakemake and docmt without their start-up: a process that has imported what they need forks for each call.
 
 A dry run of the smoke study takes 0.7 s of CPU instead of 2.6 s, `docmt decode` 0.4 s instead of 2 s. Only imported
-modules are shared; what a call finds in its folder, its environment and its standard streams is its own.
+modules are shared. What a call finds in its folder, its environment and its standard streams is its own.
 """
 
 import atexit
@@ -28,7 +28,7 @@ IMPORTED = (
 
 
 def run(program, arguments, *, environment=None, cwd=None, programs=()):
-    """Like `subprocess.run` of a program with these arguments; the docmt that its jobs call starts as fast.
+    """Like `subprocess.run` of a program with these arguments. The docmt that its jobs call starts as fast.
 
     What is in the folders `programs` goes before it.
     """
@@ -51,7 +51,7 @@ def docmt():
 
 
 def ask(folder, words, environment, cwd, streams):
-    """The exit code of a call; negative if a signal ended it."""
+    """The exit code of a call. Negative if a signal ended it."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(str(folder / "socket"))
         socket.send_fds(connection, [b"!"], [stream.fileno() for stream in streams])
@@ -61,7 +61,7 @@ def ask(folder, words, environment, cwd, streams):
 
 @cache
 def _server():
-    """The folder of the server of this process; it ends when its standard input is closed."""
+    """The folder of the server of this process. It ends when its standard input is closed."""
     import subprocess
     import tempfile
 

@@ -1,4 +1,4 @@
-"""`docmt run`: one call of Snakemake; and the calls of Snakemake that the documentation shows."""
+"""`docmt run`: one call of Snakemake. And the calls of Snakemake that the documentation shows."""
 
 import os
 import re

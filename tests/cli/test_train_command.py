@@ -1,4 +1,4 @@
-"""`docmt train`; resuming is tested with the training loop."""
+"""`docmt train`. Resuming is tested with the training loop."""
 
 import pytest
 from core_fixtures import RECIPE, model_settings, train_arguments

@@ -22,7 +22,7 @@ def model(overfitted):
 
 @pytest.fixture
 def translate_bytes(model, monkeypatch, capsys):
-    """Run the command on bytes from standard input; exit code, output and messages."""
+    """Run the command on bytes from standard input. Exit code, output and messages."""
 
     def run(data, *options):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data), encoding="ascii"))

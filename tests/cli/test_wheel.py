@@ -59,7 +59,7 @@ def test_wheel_runs_without_a_repository(wheel, tmp_path):
     variables["PATH"] = f"{bin_folder}:{variables['PATH']}"
     pip = [sys.executable, "-m", "pip", f"--python={bin_folder / 'python'}", "install", "--no-deps", "--no-index", "-q"]
     checked([*pip, wheel], env=variables, cwd=tmp_path)
-    # The other packages of this environment; an editable docmt is not among them, since it is named by a file that
+    # The other packages of this environment. An editable docmt is not among them, since it is named by a file that
     # Python reads in folders of packages only.
     (site_packages,) = environment.glob("lib/python*/site-packages")
     (site_packages / "others.pth").write_text(f"{packages}\n", encoding="utf-8")

@@ -222,7 +222,7 @@ def test_inputs_are_files_of_artifacts(smoke):
 
 
 def test_new_rule_needs_only_a_declaration(registry):
-    """Fingerprint, inputs and targets follow; the rule and its command come on top."""
+    """Fingerprint, inputs and targets follow. The rule and its command come on top."""
 
     @artifact("count_words", stage="text")
     def word_counts(study, dataset):

@@ -19,7 +19,7 @@ def values():
 
 
 def put(values, path, value):
-    """Set the value at a dotted path; mappings on the way are made."""
+    """Set the value at a dotted path. Mappings on the way are made."""
     *parents, last = path.split(".")
     for parent in parents:
         values = values.setdefault(parent, {})

@@ -410,7 +410,7 @@ def shown_report(config, folder):
 
 
 def shown(config, folder, *, is_report):
-    # The two settings of the reader only change its own page; tests/report/test_reader.py reads it.
+    # The two settings of the reader only change its own page. tests/report/test_reader.py reads it.
     return shown_report(config, folder) if is_report else shown_plan(config)
 
 

@@ -114,7 +114,7 @@ def test_systems_that_train_differ(config, tmp_path, monkeypatch):
 
 
 def test_an_update_has_the_tokens_of_the_papers():
-    """On four GPUs; 8,192 in all for cross-task pre-training, as the passes of its Table 10 imply."""
+    """On four GPUs. 8,192 in all for cross-task pre-training, as the passes of its Table 10 imply."""
     for config, tokens in (
         ("paper_gtransformer", {16_384}),
         ("paper_gtransformer_enru", {16_384}),

@@ -19,9 +19,9 @@ class Reading:
     """What a reader knows of a document.
 
     Attributes:
-        topics: the genders of all segments; `parents`: the segment around each, −1 for a section.
+        topics: the genders of all segments. `parents`: the segment around each, −1 for a section.
         openers: the sentence that opens each segment.
-        mentions: per sentence the segment whose topic it mentions, by name or as `it`; None without mention.
+        mentions: per sentence the segment whose topic it mentions, by name or as `it`. None without mention.
         section_of_last: the segment of the last section.
     """
 
@@ -37,7 +37,7 @@ def starts(text: str, markers) -> str | None:
 
 
 def read(src: list[str]) -> Reading:
-    """Follow the segments; fails where their markers are not nested."""
+    """Follow the segments. Fails where their markers are not nested."""
     found = Reading()
     stack: list[tuple[int, int | None]] = []
     for index, text in enumerate(src):

@@ -177,7 +177,7 @@ def test_pronoun_items_have_a_distractor():
 
 
 def blind(item):
-    """The source sentences but the focus and the one that decides it; and the German ones.
+    """The source sentences but the focus and the one that decides it. And the German ones.
 
     In `structure`, all sentences: whoever knows which noun is the antecedent also knows that the distractor is not.
     """
@@ -252,7 +252,7 @@ def of_seed(documents, name, seed):
 
 
 def within_chance(points, n_groups):
-    """Whether the mean of points can be that of a fair coin for each group; z = 3.5 for a few hundred comparisons."""
+    """Whether the mean of points can be that of a fair coin for each group. Z = 3.5 for a few hundred comparisons."""
     return abs(sum(points) / len(points) - 0.5) <= 3.5 * 0.5 / n_groups**0.5
 
 
@@ -277,7 +277,7 @@ def test_blind_rules_are_right_in_half(documents, name, seed):
     ("documents", "name"), [(documents, name) for documents in SUITES for name in SUITES[documents]]
 )
 def test_blind_classifier_is_right_in_half(documents, name):
-    """Naive Bayes over the words of the other sentences, learned on the items of four seeds; all five seeds in turn."""
+    """Naive Bayes over the words of the other sentences, learned on the items of four seeds. All five seeds in turn."""
     labeled = [
         [
             (set(split_words(" ".join(chain(*blind(item))))), [*map(tuple, own_words(item))], item["correct"])
@@ -380,5 +380,5 @@ def test_no_shortcut_is_better_than_chance(rule):
         gender = None if named is None else reading.topics[named]
         points.append(float(gender == pair[item["correct"]]) if gender in pair else 0.5)
     accuracy = sum(points) / len(points)
-    # The others are even over all documents; the standard error of 150 groups is 0.04.
+    # The others are even over all documents. The standard error of 150 groups is 0.04.
     assert accuracy == 0.5 if rule in EXACTLY_EVEN else accuracy <= 0.6

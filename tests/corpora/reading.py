@@ -40,7 +40,7 @@ def texts(documents):
 
 
 def convert(folder: Path, files: dict, *, counts=None, **form):
-    """The items of files by role, and counts of what was left out; `counts` are those that are expected."""
+    """The items of files by role, and counts of what was left out. `counts` are those that are expected."""
     split = {"files": {role: path.name for role, path in write_roles(folder, files).items()}} | (counts or {})
     value = {"languages": ["en", "de"], "format": form, "splits": {"test": split}}
     described = ReadableCorpus.load(value, where="test")

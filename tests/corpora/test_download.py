@@ -36,7 +36,7 @@ def quick_fetching(monkeypatch):
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Answers each path with a list of behaviors, one per request; the last one repeats."""
+    """Answers each path with a list of behaviors, one per request. The last one repeats."""
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)

@@ -75,7 +75,7 @@ def smallest(entry):
 
 @pytest.mark.parametrize("is_whole", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_the_mirror_reads_as_expected(is_whole):
-    """The smallest split of a corpus of each format in each family; everything."""
+    """The smallest split of a corpus of each format in each family. Everything."""
     catalog = load_catalog()
     entries = list(catalog.values())
     if not is_whole:

@@ -28,7 +28,7 @@ def po(*messages):
 
 @pytest.fixture
 def read_po(tmp_path):
-    """Read files (name → content) with settings; returns documents by id and counts."""
+    """Read files (name → content) with settings. Returns documents by id and counts."""
 
     def run(files, *, pattern="*.po", languages=("en", "de"), **settings):
         for name, content in files.items():

@@ -28,12 +28,12 @@ def sides(tmp_path, files, languages=("en", "de"), **form):
         # Unpadded times, without hours, with a full stop, a colon or blanks before the fraction, or without one.
         ("0:0:0.0 --> 0:0:3.540\nA\n\n0:58.2 --> 1:2.95\nB\n\n0:10:12,5-->0:10:14\nC\n", ["A", "B", "C"]),
         ("1\n00:00:01:500 --> 00:00:02:000\nA\n\n2\n00:00:03, 250 --> 00:00:04 ,000 X1:0\nB\n", ["A", "B"]),
-        # Numbers glued to the text before; numbers that are text.
+        # Numbers glued to the text before. Numbers that are text.
         ("1\n00:01,0 --> 00:02,0\nA\n2\n00:03,0 --> 00:04,0\n1984\n\n3\n00:05,0 --> 00:06,0\nB\n", ["A", "1984", "B"]),
         ("00:01,0 --> 00:02,0\nA\n1984\n\n00:03,0 --> 00:04,0\nB\n", ["A 1984", "B"]),
         # Cues in any order.
         ("1\n00:09,0 --> 00:10,0\nB\n\n2\n00:01,0 --> 00:02,0\nA\n", ["A", "B"]),
-        # WebVTT: names, notes, styles; CRLF.
+        # WebVTT: names, notes, styles. CRLF.
         ("WEBVTT - x\r\nKind: c\r\n\r\nSTYLE\r\n::cue {}\r\n\r\na/1-0\r\n00:01.0 --> 00:02.0\r\n<v Jo>A</v>\r\n\r\n"
          "NOTE no\r\ntext\r\n\r\nname\r\n00:03.0 --> 00:04.0\r\nB\r\n", ["A", "B"]),
         ("WEBVTT\n", []),

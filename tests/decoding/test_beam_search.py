@@ -1,4 +1,4 @@
-"""Beam search: against teacher forcing, exhaustive search, and itself alone; sentences out = sentences in."""
+"""Beam search: against teacher forcing, exhaustive search, and itself alone. Sentences out = sentences in."""
 
 import itertools
 
@@ -172,7 +172,7 @@ def test_a_huge_beam_finds_what_exhaustive_search_finds(architecture, seed):
 
 
 def streams(limit, labels=(), is_end=False):
-    """All free streams: `<eod>` or `<s>` after `</s>`, else a word or `</s>`; from label `limit` on they must end."""
+    """All free streams: `<eod>` or `<s>` after `</s>`, else a word or `</s>`. From label `limit` on they must end."""
     if is_end:
         yield (*labels, EOD)
         if len(labels) < limit:

@@ -16,7 +16,7 @@ LENGTHS = [[3, 0, 2, 7], [1], [4, 9, 4], [0, 6]]
 
 @pytest.fixture
 def search_with(monkeypatch):
-    """Searches with one of the caches; gives the hypotheses."""
+    """Searches with one of the caches. Gives the hypotheses."""
 
     def search_cached(kind, model, *, beam_size=3):
         monkeypatch.setattr(caches, "COPY_DEVICES", ("cpu",) if kind == "copies" else ())

@@ -1,4 +1,4 @@
-"""Decoder layers in compiled code: equal to those in Python bit by bit; and Python, where the library cannot do it."""
+"""Decoder layers in compiled code: equal to those in Python bit by bit. And Python, where the library cannot do it."""
 
 import logging
 import os

@@ -69,7 +69,7 @@ def test_int8_products_are_as_near_as_their_rounding(monkeypatch, has_bias, has_
     product = Int8Matmul(weight, bias)
     rows = torch.randn(9, 64)
     assert product.out_features == 30
-    # A weight is off by at most half of its step; an input by half, and at the ends of the range by another half, since
+    # A weight is off by at most half of its step. An input by half, and at the ends of the range by another half, since
     # zero has to be a step.
     input_step = (rows.max() - rows.min()) / (255 if has_vnni else 127)
     weight_steps = weight.abs().amax(1) / 127

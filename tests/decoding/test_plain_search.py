@@ -1,4 +1,4 @@
-"""The search on the device against a plain one that computes every prefix anew and keeps lists; and ugly input."""
+"""The search on the device against a plain one that computes every prefix anew and keeps lists. And ugly input."""
 
 import numpy as np
 import pytest

@@ -14,7 +14,7 @@ from docmt.models.model_file import load_model
 
 
 class SmallMemory:
-    """Costs doubled; runs out of memory beyond a number of padded tokens, and remembers the sizes of all batches."""
+    """Costs doubled. Runs out of memory beyond a number of padded tokens, and remembers the sizes of all batches."""
 
     def __init__(self, limit):
         self.limit, self.sizes = limit, []

@@ -20,7 +20,7 @@ def tiny_settings(**training):
 
 
 def example(text, syntax=None):
-    """Words separated by spaces; `|` before each inner EDU; syntax as `pos/head/relation`, heads from 1, 0 for root."""
+    """Words separated by spaces. `|` before each inner EDU. Syntax as `pos/head/relation`, heads from 1, 0 for root."""
     words, starts = [], []
     for token in text.split():
         if token == "|":

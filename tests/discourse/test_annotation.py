@@ -1,4 +1,4 @@
-"""From text to trees: every document once and in order, whatever the shards and batches; bad files in one line."""
+"""From text to trees: every document once and in order, whatever the shards and batches. Bad files in one line."""
 
 import random
 import signal
@@ -71,7 +71,7 @@ def test_every_sentence_keeps_its_place(files):
 def test_chained_sentences_keep_the_arcs_inside_sentences():
     words = (("a", "b", "c"), ("d",), (), ("e", "f"))
     edus = (Edu(0, 0, 1), Edu(0, 1, 2), Edu(0, 2, 3), Edu(1, 0, 1), Edu(2, 0, 0), Edu(3, 0, 1), Edu(3, 1, 2))
-    # EDU 3 is the root; both EDUs of the last sentence depend on other sentences.
+    # EDU 3 is the root. Both EDUs of the last sentence depend on other sentences.
     given = DependencyTree((1, 3, 1, -1, 1, 3, 0), ("x", "y", "z", "root", "v", "w", "u"))
     chained = chain_sentences(DiscourseDocument("d", words, edus, arcs=given))
     assert chained.arcs.heads == (1, -1, 1, 1, 3, 4, 5)
@@ -179,7 +179,7 @@ def test_mistakes_in_processes_are_one_line(files, models, tmp_path, monkeypatch
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_signal_ends_all_processes(models, tmp_path, number):
-    """Those that work on a batch, too; SIGTERM leaves no unfinished file."""
+    """Those that work on a batch, too. SIGTERM leaves no unfinished file."""
     (tmp_path / "in.en").write_text(("We went home because rain fell .\n" * 20 + "\n") * 5_000, encoding="utf-8")
     command = ["discourse", "annotate", *models, "--text", "in.en", "--lang", "en", "--out", "out/o", "--jobs", "2"]
     with subprocess.Popen([sys.executable, "-m", "docmt", *command], cwd=tmp_path, stderr=subprocess.PIPE) as process:

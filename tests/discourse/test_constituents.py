@@ -29,7 +29,7 @@ def nary(letters, relation, *children):
 
 @st.composite
 def trees(draw, first=0, depth=3, above=None):
-    """Random n-ary trees; a list is never a child of a list of the same relation."""
+    """Random n-ary trees. A list is never a child of a list of the same relation."""
     if depth == 0 or draw(st.integers(0, 3)) == 0:
         return leaf(first)
     n = draw(st.integers(2, 4))

@@ -21,7 +21,7 @@ from docmt.errors import UserError
 
 
 def test_conversion_of_a_small_tree_by_hand():
-    """Li et al. (2014): leftmost nucleus; satellites on both sides; a list depends on its first member."""
+    """Li et al. (2014): leftmost nucleus. Satellites on both sides. A list depends on its first member."""
     items = join([leaf(1), leaf(2), leaf(3)], "NNN", ("list",) * 3)
     tree = join([leaf(0), items, leaf(4)], "SNS", ("background", SPAN, "evaluation"))
     found = to_dependencies(tree, 5)
@@ -95,7 +95,7 @@ def test_merged_to_sentences_is_a_tree(heads, data):
 
 
 def test_sentence_takes_the_highest_left_arc():
-    #        EDU 0 is the root; sentence 2 = EDUs 3, 4, with heads in sentences 1 and 0
+    #        EDU 0 is the root. Sentence 2 = EDUs 3, 4, with heads in sentences 1 and 0
     heads, sentence_of = [NO_HEAD, 0, 1, 2, 0], [0, 1, 1, 2, 2]
     assert merge_to_sentences(heads, sentence_of, 3) == (NO_HEAD, 0, 0)
     heads = [NO_HEAD, 0, 1, 0, 0]

@@ -1,4 +1,4 @@
-"""Trees that several tests need: random ones, and one deeper than Python's stack; `docmt discourse`."""
+"""Trees that several tests need: random ones, and one deeper than Python's stack. `docmt discourse`."""
 
 from hypothesis import strategies as st
 

@@ -21,7 +21,7 @@ LANGUAGES = {"src_lang": "en", "tgt_lang": "de"}
 
 
 def make_hypotheses(sentences, lengths=(2, 2, 2), *, documents=("a", "a", "b"), aligned=True, **extra):
-    """Hypotheses of instances; their sentences if they are aligned, otherwise a list of sentences for each."""
+    """Hypotheses of instances. Their sentences if they are aligned, otherwise a list of sentences for each."""
     hypotheses, start = [], 0
     for i, (length, document) in enumerate(zip(lengths, documents, strict=True)):
         places = {"instance": i, "document": document, "first_sentence": start, "n_sentences": length}
@@ -51,7 +51,7 @@ def write_hypotheses(path, hypotheses):
 
 
 def write_split(folder, documents, **sides):
-    """Write the split `test_t`: the lengths of its documents by name, and its text by language; returns its options."""
+    """Write the split `test_t`: the lengths of its documents by name, and its text by language. Returns its options."""
     index = ["document\tn_sentences", *(f"{name}\t{length}" for name, length in documents.items())]
     contents = {**sides, "documents.tsv": index}
     texts = [write_lines(folder / f"test_t.{suffix}", lines) for suffix, lines in contents.items()]
@@ -59,7 +59,7 @@ def write_split(folder, documents, **sides):
 
 
 def evaluate(command, **options):
-    """The exit code of a command; lists are several values, mappings are JSON."""
+    """The exit code of a command. Lists are several values, mappings are JSON."""
     words = []
     for name, value in options.items():
         if isinstance(value, dict):

@@ -40,7 +40,7 @@ def test_sentences_of_aligned_models_sum_to_their_documents(study_files, max_bat
 
 
 def test_a_free_stream_counts_words_and_ends_only(study_files):
-    """Alone, a sentence of it has `<eod>` as one more label; in a document, `<s>` comes between sentences."""
+    """Alone, a sentence of it has `<eod>` as one more label. In a document, `<s>` comes between sentences."""
     trained = untrained(study_files, "document_transformer")
     src, tgt = DOCUMENTS[0], TARGETS[0]
     (sums,) = scorer(trained).score_sentences([Candidate(src, tgt)])

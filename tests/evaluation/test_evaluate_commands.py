@@ -32,7 +32,7 @@ def text(tmp_path):
 
 
 def score(folder, text, lines=LINES, **options):
-    """Score hypotheses; the rows by metric, and the rest of the score file."""
+    """Score hypotheses. The rows by metric, and the rest of the score file."""
     path = write_hypotheses(folder / "test_t.jsonl", make_hypotheses(lines, (5, 7), documents="ab"))
     assert evaluate("run", outputs=path, **text, **RUN, out=folder / "s.json", **options) == 0
     content = json.loads((folder / "s.json").read_text())

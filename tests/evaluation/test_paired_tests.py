@@ -204,7 +204,7 @@ def test_equal_systems_differ_in_one_of_twenty(n, lowest, highest):
 
 
 def test_p_values_equal_sacrebleu():
-    """Its randomization; its bootstrap tests one side, and finds two to three times as many equal systems to differ."""
+    """Its randomization. Its bootstrap tests one side, and finds two to three times as many equal systems to differ."""
     logging.getLogger("sacrebleu").setLevel(logging.WARNING)
     rng = random.Random(2)
     for better in (0.3, 0.28, 0.25, 0.2):

@@ -155,7 +155,7 @@ def test_whole_test_with_alignments_by_hand(tmp_path, score_aligned):
     test = translated(tmp_path / "test", make_hypotheses(HYPOTHESES), source=SOURCE)
     rows = score_aligned(test, LINKS_HYPOTHESES, LINKS_REFERENCE)
     by_pronoun = {row["kind"]: row["value"] for row in rows if row["metric"] == "APT"}
-    # it: ihn for es is different, Bücher for es finds `wir`, which is another's; you: on neither side.
+    # it: ihn for es is different, Bücher for es finds `wir`, which is another's. You: on neither side.
     expected = {"i": 100, "it": 0, "she": 100, "he": 0, "they": 50, "we": 100, "you": 0}
     assert {kind: value for kind, value in by_pronoun.items() if kind} == expected
     assert by_pronoun[None] == pytest.approx(350 / 8)

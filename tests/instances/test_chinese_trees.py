@@ -67,7 +67,7 @@ def test_each_edu_is_exactly_its_subwords(values):
 
 
 def test_boundaries_between_the_words_of_a_treebank():
-    """A treebank may cut words where jieba does not; a boundary inside a word of the text moves to its end."""
+    """A treebank may cut words where jieba does not. A boundary inside a word of the text moves to its end."""
     line = "在北京大学读书的中国学生们"
     assert sentence_words(line, "zh") == ("在", "北京大学", "读书", "的", "中国", "学生", "们")
     words = ("在", "北京", "大学", "读书", "的", "中国", "学生们")

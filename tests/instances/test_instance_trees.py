@@ -109,7 +109,7 @@ TEXT, INDEX = [list("abc"), list("def"), list("ghi"), list("abc")], DocumentInde
 
 
 def build(tmp_path, *, max_tokens=8, subset=None):
-    """Two documents: sentences of 3, 3, 3 and of 3 tokens; the first has EDUs of 1 + 2 words in sentence 2."""
+    """Two documents: sentences of 3, 3, 3 and of 3 tokens. The first has EDUs of 1 + 2 words in sentence 2."""
     first = document(["a b c", "d e f", "g h i"], [[], [1], []], [2, 0, -1, 0])
     second = document(["a b c"], [[2]], [-1, 0], name="e")
     path = tmp_path / "train.discourse.jsonl"

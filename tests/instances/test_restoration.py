@@ -14,7 +14,7 @@ from docmt.instances.storage import InstanceSet
 from docmt.text.vocabulary import BOS, EOS, SPECIALS, Vocabulary, extra_specials
 
 SYMBOLS = RestorationSymbols(gap_mask=6, token_mask=7, first_word=10, n_symbols=20)
-"""Words 10 to 19 are drawn at random; the documents below are of words from 100 on, each only once."""
+"""Words 10 to 19 are drawn at random. The documents below are of words from 100 on, each only once."""
 
 
 def make_document(lengths):

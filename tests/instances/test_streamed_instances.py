@@ -118,7 +118,7 @@ def random_trees(generator, n_sentences):
 def plain_heads(documents, numbers):
     """Heads of the units that are in an instance, counted one by one, and the number of arcs that are cut.
 
-    Each document is a list of heads; `numbers` are the instances of its units.
+    Each document is a list of heads. `numbers` are the instances of its units.
     """
     kept, n_cut = [], 0
     for heads, instances in zip(documents, numbers, strict=True):

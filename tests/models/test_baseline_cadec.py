@@ -30,7 +30,7 @@ COUNTS = [5, 1, 7, 2]
 
 
 def batch_of(model, documents, drafts=None, **options):
-    """A batch; drafts are one sentence after another."""
+    """A batch. Drafts are one sentence after another."""
     if drafts is None:
         return make_batch(model.settings, documents, **options)
     sentences = iter(drafts)
@@ -126,7 +126,7 @@ def test_batch_equals_single_documents():
 
 @pytest.mark.parametrize("mode", [True, False])
 def test_first_sentence_equals_the_sentence_model(mode):
-    """In training, too, and without its dropout; and all sentences without context."""
+    """In training, too, and without its dropout. And all sentences without context."""
     model = make_model("cadec", dropout=0.5).train(mode)
     documents = random_documents([1, 3], seed=1)
     batches = [batch_of(model, documents, context=context) for context in ("document", "none")]
@@ -205,7 +205,7 @@ def notes(monkeypatch):
 
 
 def plain_draft(model, tokens, memory, length, noise):
-    """Word after word, up to `</s>` or so many; the most likely ones without noise."""
+    """Word after word, up to `</s>` or so many. The most likely ones without noise."""
     words = []
     while len(words) < length and EOS not in words:
         states = decode_sentence(model, torch.tensor([BOS, *words, EOS]), memory)

@@ -118,7 +118,7 @@ def without_words(n):
 @pytest.mark.parametrize("kind", KINDS)
 @torch.no_grad()
 def test_without_context_equals_the_sentence_model(kind):
-    """The first sentence of a document; for SAN, one whose neighbors have no words."""
+    """The first sentence of a document. For SAN, one whose neighbors have no words."""
     model = make_model(kind).double()
     (src, tgt), *_ = random_documents([3], seed=1)
     document = (src[:1] + without_words(2), tgt) if kind == "san" else (src, tgt)
@@ -156,7 +156,7 @@ SEEN = {
 
 @pytest.mark.parametrize(("kind", "is_attached"), SEEN)
 def test_what_a_model_sees(kind, is_attached, monkeypatch):
-    """Exactly, by gradients of the output of each sentence; context without gradients has none in training."""
+    """Exactly, by gradients of the output of each sentence. Context without gradients has none in training."""
     if is_attached:
         monkeypatch.setattr(torch.Tensor, "detach", lambda self: self)
     model = make_model(kind)

@@ -118,7 +118,7 @@ def test_only_document_positions_tell_the_order(positions, sees_order):
 # Numbers of parameters
 
 TABLE_9 = {
-    # pair: (rows of the Transformer's embeddings, of ours; published millions of the Transformer, of ours)
+    # pair: (rows of the Transformer's embeddings, of ours. Published millions of the Transformer, of ours)
     "en-de": (33_700, 33_700, 61.4, 64.0),
     "zh-en": (71_200, 76_000, 80.6, 86.2),
 }

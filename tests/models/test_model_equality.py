@@ -33,7 +33,7 @@ def gradients(model, loss):
 
 
 def batch_of(model, documents):
-    """With trees for a model that reads them; those of documents of 7 sentences are open."""
+    """With trees for a model that reads them. Those of documents of 7 sentences are open."""
     if not model.settings.needs_trees:
         return make_batch(model.settings, documents)
     is_open = [len(src) == 7 for src, _ in documents]
@@ -48,7 +48,7 @@ def test_loss_and_gradients_equal_the_dense_mask(architecture, seed):
     ours, theirs = LossModule(model, 0.1)(batch), dense_loss(model, batch, 0.1)
     assert_close(ours, theirs)
     for found, expected in zip(gradients(model, ours), gradients(model, theirs), strict=True):
-        # Rounding adds up over the layers, differently on each kind of CPU; one attention alone is held to 1e-5.
+        # Rounding adds up over the layers, differently on each kind of CPU. One attention alone is held to 1e-5.
         assert_close(found, expected, 5e-5)
 
 

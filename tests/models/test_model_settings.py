@@ -41,10 +41,10 @@ def test_number_of_parameters(size, architecture):
         "han_encoder": hierarchical,
         "han": 2 * hierarchical,
         "san": attention + 2 * (d * d + d) + feed_forward + 2 * d * d + 2 * norm,
-        # Drafts are twice as wide; four distances have vectors for keys and values of two attentions.
+        # Drafts are twice as wide. Four distances have vectors for keys and values of two attentions.
         "cadec": settings.decoder_layers * (3 * attention + 2 * d * d + feed_forward + 4 * norm + 2 * 2 * 4 * d),
     }[settings.context and settings.context.kind]
-    # Segments have vectors for two distances, `distances` for 41 that all heads share, and a gate; `memory` has a
+    # Segments have vectors for two distances, `distances` for 41 that all heads share, and a gate. `memory` has a
     # matrix and a vector for each head.
     encoder, width = settings.encoder_attention, d // settings.heads
     layers = {encoder.lower: settings.encoder_layers - encoder.upper_layers, encoder.upper: encoder.upper_layers}

@@ -1,4 +1,4 @@
-"""Published models: their formulas, here and there; nothing of this needs transformers."""
+"""Published models: their formulas, here and there. Nothing of this needs transformers."""
 
 import dataclasses
 import json
@@ -45,7 +45,7 @@ class Published:
     trained: object
 
     def their_ids(self, ours):
-        """Rows there of ids here; tags are the languages."""
+        """Rows there of ids here. Tags are the languages."""
         names = dict(zip(("<en>", "<de>"), self.codes, strict=True))
         symbols = [names.get(symbol, symbol) for symbol in self.trained.vocabulary.decode(ours)]
         if self.family == "marian":

@@ -49,7 +49,7 @@ def make_inputs(layout, slot):
 
 
 def literal_mask(layout, slot, pattern):
-    """Eq. 7 as written, by tags; the tags of a window are a range. True where a query may see a key."""
+    """Eq. 7 as written, by tags. The tags of a window are a range. True where a query may see a key."""
     src_tags = np.repeat(np.arange(len(layout.src_lengths_G)), layout.src_lengths_G)
     tgt_tags = np.repeat(np.arange(len(layout.tgt_lengths_G)), layout.tgt_lengths_G)
     query_tags = src_tags if slot == "encoder" else tgt_tags
@@ -115,7 +115,7 @@ GROUPS = st.lists(st.tuples(st.integers(0, 9), st.lists(st.integers(0, 14), min_
 @settings(max_examples=60, deadline=None)
 @given(GROUPS.filter(lambda groups: any(n for n, _ in groups)), st.booleans())
 def test_any_list_of_keys_equals_the_dense_mask(groups, is_causal):
-    """Keys in any order, seen by several groups or by none; groups without queries."""
+    """Keys in any order, seen by several groups or by none. Groups without queries."""
     groups = [(min(n, len(set(keys))) if is_causal else n, sorted(set(keys))) for n, keys in groups]
     grouping = Grouping(
         np.array([n for n, _ in groups]),
@@ -212,7 +212,7 @@ def test_gpu_varlen_path_equals_the_formula(slot, pattern, switch, monkeypatch):
 
 @pytest.mark.gpu
 def test_unseen_keys_have_no_gradient():
-    """Their rows follow those of all groups; flash attention would leave their gradients as they are in memory."""
+    """Their rows follow those of all groups. Flash attention would leave their gradients as they are in memory."""
     if not torch.cuda.is_available():
         pytest.skip("no GPU")
     grouping = Grouping.of_ranges(np.array([2, 3]), np.array([0, 4]), np.array([4, 2]))

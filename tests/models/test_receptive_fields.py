@@ -77,7 +77,7 @@ def test_concatenation_reaches_back_one_window_per_layer(window, layers, reach):
 
 COMBINED = "combined"
 LAYERS = {
-    # architecture: pattern of (encoder, decoder, cross) in lower and upper layers; what others see, equations say
+    # architecture: pattern of (encoder, decoder, cross) in lower and upper layers. What others see, equations say
     "g_transformer": (("group",) * 3, (COMBINED,) * 3),
     "g_transformer_no_target_context": (("group",) * 3, (COMBINED, "group", COMBINED)),
     "g_transformer_no_source_context": (("group",) * 3, ("group", COMBINED, "group")),

@@ -32,7 +32,7 @@ FUSIONS = ("rst_serial", "rst_parallel", "rst_mix")
 WIDTH, HEADS = 8, 2
 
 LENGTHS = st.integers(1, 9) | st.just(1) | st.integers(25, 40)
-"""Of a sentence with its marks; two is an empty sentence."""
+"""Of a sentence with its marks. Two is an empty sentence."""
 INSTANCES = st.lists(
     st.tuples(st.lists(st.tuples(LENGTHS, LENGTHS), min_size=1, max_size=6), st.booleans()), min_size=1, max_size=4
 )

@@ -1,6 +1,6 @@
 """Variable-length attention in short groups: the kernels in Triton's interpreter, and the operator that chooses.
 
-Inputs are what flash attention gets, too; the oracle is attention token by token, or group by group in float32.
+Inputs are what flash attention gets, too. The oracle is attention token by token, or group by group in float32.
 """
 
 import math
@@ -28,7 +28,7 @@ from docmt.models.presets import ARCHITECTURES
 
 HEADS = 2
 LENGTHS = (np.array([5, 0, 33, 1, 0, 2, 128]), np.array([9, 4, 40, 1, 1, 70, 128]))
-"""Queries and keys of groups: one tile and several, full and not; two groups without queries."""
+"""Queries and keys of groups: one tile and several, full and not. Two groups without queries."""
 TOLERANCES = {torch.float32: 1e-5, torch.bfloat16: 0.02, torch.float16: 0.002}
 
 
@@ -146,7 +146,7 @@ def test_all_patterns_equal_attention_token_by_token(kernels, monkeypatch, slot,
 
 @pytest.fixture
 def taken(monkeypatch):
-    """The names of the kernels that the operator ran; all of them are plain."""
+    """The names of the kernels that the operator ran. All of them are plain."""
     names = []
     take_plain_kernels(monkeypatch, names)
     return names
@@ -269,4 +269,4 @@ def test_kernels_compile_for_small_gpus(triton, capability):
     assert done.returncode == 0, done.stderr
     shared = [int(line) for line in done.stdout.split()]
     assert len(shared) == 6
-    assert max(shared) <= 99 * 1024  # of a GeForce; data centers have more
+    assert max(shared) <= 99 * 1024  # of a GeForce. Data centers have more

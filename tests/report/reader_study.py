@@ -51,7 +51,7 @@ WRITTEN = {
 
 
 def make_study(folder, *, seeds=(1,)):
-    """Write the files of a study with two systems; return the options of the command."""
+    """Write the files of a study with two systems. Return the options of the command."""
     prefix = folder / "d/corpora/en-de/test_t"
     pairs = [pair for document in DOCUMENTS.values() for pair in document]
     for lang, lines in zip(("en", "de"), zip(*pairs, strict=True), strict=True):

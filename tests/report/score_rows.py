@@ -48,7 +48,7 @@ def difference(system, p, **keys):
 
 
 def render_report(folder, *files, options=None, study=None, **settings):
-    """The text of the page that the commands make of score files; `folder/out` has it with its tables and figures.
+    """The text of the page that the commands make of score files. `folder/out` has it with its tables and figures.
 
     `options` are the other files by option.
     """

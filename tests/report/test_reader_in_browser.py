@@ -43,7 +43,7 @@ def window(tmp_path_factory):
 
 @pytest.fixture
 def browser(window):
-    """The window of this module; a test fails if it leaves an error in the console."""
+    """The window of this module. A test fails if it leaves an error in the console."""
     window.resize(1300, 900)
     yield window
     assert window.console() == []

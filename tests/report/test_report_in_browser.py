@@ -47,7 +47,7 @@ def window(tmp_path_factory):
 
 @pytest.fixture
 def browser(window, report):
-    """The report in a window; a test fails if it leaves an error in the console."""
+    """The report in a window. A test fails if it leaves an error in the console."""
     window.resize(1300, 900)
     window.open(report / "report.html", ready=READY)
     yield window

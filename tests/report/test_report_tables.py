@@ -329,7 +329,7 @@ def test_overlap_and_counts():
 
 
 def test_passes_over_the_data_of_each_task():
-    """Table 10 of the cross-task paper; trainings with one task have no such columns."""
+    """Table 10 of the cross-task paper. Trainings with one task have no such columns."""
     time = {"step": [1, 2], "seconds": [5, 1800]}
     pretraining = history("a", **time, passes_pairs=[0.5, 2.25], passes_restoration=[0.1, float("nan")])
     tuning, other = history("b", **time, passes_documents=[1, 3]), history("c", **time)

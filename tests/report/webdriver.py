@@ -16,7 +16,7 @@ CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 
 
 class Browser:
-    """One window of Chromium; its console is recorded."""
+    """One window of Chromium. Its console is recorded."""
 
     def __init__(self, folder):
         binary = next((path for name in CHROMIUM if (path := shutil.which(name))), None)

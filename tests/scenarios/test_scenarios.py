@@ -1,4 +1,4 @@
-"""Scenarios: on a GPU, or the stand-in of one, each has the CPU's results; and without, what their comparisons find."""
+"""Scenarios: on a GPU, or the stand-in of one, each has the CPU's results. And without, what their comparisons find."""
 
 import math
 

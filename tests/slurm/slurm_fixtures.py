@@ -116,7 +116,7 @@ class Call:
         return re.findall(r"submitted with SLURM jobid (\d+)", self.text)
 
     def job(self, number=1):
-        """The id of the n-th submitted job; waits for it."""
+        """The id of the n-th submitted job. Waits for it."""
         return self.wait_until(lambda: len(self.jobs()) >= number and self.jobs()[number - 1], what=f"job {number}")
 
     def wait_for_update(self, step):
@@ -187,7 +187,7 @@ class Study:
         return sorted(int(path.stem.removeprefix("step-")) for path in found)
 
     def assert_saved_at_the_signal(self):
-        """The newest checkpoint is of the update at which the first signal came, as far as the log tells; its step.
+        """The newest checkpoint is of the update at which the first signal came, as far as the log tells. Its step.
 
         On a busy machine, a signal often comes while a training validates, so a step at which others save, too, counts.
         """
@@ -202,7 +202,7 @@ class Study:
 
 
 def training_log(folder):
-    """The log of the training so far; empty before a job starts, for the first time or again."""
+    """The log of the training so far. Empty before a job starts, for the first time or again."""
     try:
         return (folder / "logs/train/controlled/sentence_transformer/seed1.log").read_text(encoding="utf-8")
     except FileNotFoundError:  # Snakemake removes it before each start.
@@ -256,7 +256,7 @@ def running_cluster(shared_folder):
         pytest.skip(f"not installed: {', '.join(missing)} (packages slurmctld, slurmd, slurm-client, munge)")
     if os.geteuid() != 0:
         pytest.skip("not root: a test Slurm cannot be started")
-    # munged wants its socket within reach of all users; pytest's folders are closed.
+    # munged wants its socket within reach of all users. Pytest's folders are closed.
     folder = Path(tempfile.gettempdir()) / f"docmt-slurm-{shared_folder.name}"
     lock, users = FileLock(shared_folder / "cluster.lock"), shared_folder / "cluster.users"
     cluster = Cluster(folder)
@@ -277,7 +277,7 @@ def running_cluster(shared_folder):
 
 
 def count(file):
-    """The number in a file; 0 if there is none."""
+    """The number in a file. 0 if there is none."""
     return int(file.read_text()) if file.exists() else 0
 
 

@@ -1,6 +1,6 @@
-"""How much a GPU may be made to wait. Whoever lowers a number here keeps it low; raising one needs a reason.
+"""How much a GPU may be made to wait. Whoever lowers a number here keeps it low. Raising one needs a reason.
 
-Measured with bfloat16. Launches of a micro-batch are those of 6 + 6 layers; they depend neither on the width nor on
+Measured with bfloat16. Launches of a micro-batch are those of 6 + 6 layers. They depend neither on the width nor on
 the number of tokens.
 """
 
@@ -37,4 +37,4 @@ UPDATE_PAGEABLE_COPIES = 0
 """Those that the host waits for, since their memory is not pinned or they were not asked to be asynchronous."""
 STEPS_PER_SYNC = 16  # steps of a search for each time that the host waits
 SEARCH_COPIES = 22
-"""Copies to the device in the search of a batch, however many steps it has; with a second decoder, in each search."""
+"""Copies to the device in the search of a batch, however many steps it has. With a second decoder, in each search."""

@@ -11,12 +11,12 @@ from pathlib import Path
 
 SOURCE = Path(__file__).with_name("cuda.cpp")
 MISSING = ("No such file or directory", "cannot find", "unrecognized command")
-"""Errors of a compiler that lacks something; any other one is a mistake in the stand-in."""
+"""Errors of a compiler that lacks something. Any other one is a mistake in the stand-in."""
 SOURCES = (SOURCE, SOURCE.with_name("runtime.h"))
 
 
 class UnavailableError(Exception):
-    """The stand-in cannot be built here; the message is one line."""
+    """The stand-in cannot be built here. The message is one line."""
 
 
 def torch_folder() -> Path:

@@ -63,7 +63,7 @@ _active: list[Counts] = []
 
 
 def _line(frame: FrameType | None) -> str:
-    """The innermost line of docmt that is being executed; else that of whoever called torch."""
+    """The innermost line of docmt that is being executed. Else that of whoever called torch."""
     innermost = None
     while frame is not None:
         name = frame.f_code.co_filename

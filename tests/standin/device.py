@@ -1,6 +1,6 @@
 """Puts the stand-in in the place of CUDA. Import this before torch, in a separate process.
 
-`torch.cuda` is Python over functions that the CPU build lacks; what is used of it is replaced here.
+`torch.cuda` is Python over functions that the CPU build lacks. What is used of it is replaced here.
 """
 
 import contextlib
@@ -74,7 +74,7 @@ class Event:
 
 
 def set_capacity(n_bytes: int) -> None:
-    """How much memory the device has; more than that raises `torch.OutOfMemoryError`."""
+    """How much memory the device has. More than that raises `torch.OutOfMemoryError`."""
     LIBRARY.standin_set_capacity(n_bytes)
 
 

@@ -1,6 +1,6 @@
 """The kernels of a GPU that the CPU build of torch lacks, computed plainly, with what the real ones require.
 
-Shape letters: N packed queries, M packed keys, H heads, K head width, G groups; B batch, L queries, S keys.
+Shape letters: N packed queries, M packed keys, H heads, K head width, G groups. B batch, L queries, S keys.
 """
 
 import sys
@@ -35,7 +35,7 @@ def _check_alignment(name: str, tensor: Tensor) -> None:
 def _kernel(
     name: str, *, aligned: slice = NOTHING
 ) -> Callable[[Callable[..., tuple[Any, ...]]], Callable[..., tuple[Any, ...]]]:
-    """Register a function of CPU tensors as a kernel of the device; it counts as one launch.
+    """Register a function of CPU tensors as a kernel of the device. It counts as one launch.
 
     The arguments `aligned` must be aligned as flash attention wants them.
     """
@@ -59,7 +59,7 @@ def _kernel(
 
 
 def _short(name: str) -> Callable[..., tuple[Tensor, ...]]:
-    """A kernel of docmt for short groups, computed plainly; it counts as one launch."""
+    """A kernel of docmt for short groups, computed plainly. It counts as one launch."""
 
     def run(*arguments: Any) -> tuple[Tensor, ...]:
         note("launch", f"short_groups_{name}", frame=sys._getframe().f_back)
@@ -102,7 +102,7 @@ def _check_flash(query: Tensor, key: Tensor, value: Tensor, offsets_q: Tensor, o
 
 
 def _scores(query: Tensor, key: Tensor, *, is_causal: bool, scale: float | None) -> Tensor:
-    """Scaled scores of the queries and keys of a group, float32 [H, n, m]; with a mask aligned at the end."""
+    """Scaled scores of the queries and keys of a group, float32 [H, n, m]. With a mask aligned at the end."""
     scores = torch.einsum("nhk,mhk->hnm", query.float(), key.float()) * (scale or query.shape[-1] ** -0.5)
     if is_causal:
         n, m = scores.shape[1:]
@@ -114,7 +114,7 @@ def _scores(query: Tensor, key: Tensor, *, is_causal: bool, scale: float | None)
 def _flash_forward(
     query, key, value, offsets_q, offsets_k, max_q, max_k, dropout, is_causal, _, *, scale=None, **options
 ):
-    """Packed attention; returns output [N, H, K], log-sums [H, N], and what else the operator does."""
+    """Packed attention. Returns output [N, H, K], log-sums [H, N], and what else the operator does."""
     _check_flash(query, key, value, offsets_q, offsets_k, max_q, max_k)
     assert dropout == 0
     output, sums = torch.zeros_like(query), torch.zeros(query.shape[1], len(query))
@@ -166,7 +166,7 @@ def _weights(query: Tensor, key: Tensor, bias: Tensor | None, *, is_causal: bool
 
 @_kernel("_scaled_dot_product_efficient_attention")
 def _efficient_forward(query, key, value, bias, has_sums, dropout=0.0, is_causal=False, *, scale=None):
-    """Padded attention; returns output [B, H, L, K], and log-sums and random states, which nothing reads."""
+    """Padded attention. Returns output [B, H, L, K], and log-sums and random states, which nothing reads."""
     assert dropout == 0
     output = (_weights(query, key, bias, is_causal=is_causal, scale=scale) @ value.float()).to(query.dtype)
     # In memory [B, L, H, K], as the real kernel leaves it.
@@ -177,7 +177,7 @@ def _efficient_forward(query, key, value, bias, has_sums, dropout=0.0, is_causal
 
 @_kernel("_scaled_dot_product_cudnn_attention")
 def _cudnn_forward(query, key, value, bias, has_sums, dropout=0.0, is_causal=False, *_, scale=None):
-    """Padded attention; the real kernel makes a plan for each shape, in 0.2 to 0.9 seconds."""
+    """Padded attention. The real kernel makes a plan for each shape, in 0.2 to 0.9 seconds."""
     output, sums, seed, offset = _efficient_forward(query, key, value, bias, has_sums, dropout, is_causal, scale=scale)
     nothing = torch.zeros(0)
     return output, sums, nothing, nothing, query.shape[2], key.shape[2], seed, offset, nothing

@@ -97,7 +97,7 @@ def device(_: str, study: Study, folder: Path) -> dict[str, Any]:
 
 
 def older(_: str, study: Study, folder: Path) -> dict[str, Any]:
-    """Training and search with a GPU that has neither bfloat16 nor flash attention, in float16; and a resumed one."""
+    """Training and search with a GPU that has neither bfloat16 nor flash attention, in float16. And a resumed one."""
     recipe = {"precision": "fastest", "log_every_steps": 1, "max_gradient_norm": 1.0, "max_steps": 8}
     options = {"model": HALF | {"dropout": 0.0}, "training": recipe, "accelerator": "gpu"}
     _, expected = run_training(study, folder / "float32", **options | {"training": recipe | {"precision": "float32"}})
@@ -129,7 +129,7 @@ def heads(_: str, study: Study, folder: Path) -> dict[str, Any]:
 
 
 def memory(_: str, study: Study, folder: Path) -> dict[str, str]:
-    """A training on a device that is too small; what it says."""
+    """A training on a device that is too small. What it says."""
     capacity = standin.device.LIBRARY.standin_capacity()
     standin.device.set_capacity(torch.cuda.memory_allocated() + 200_000)
     try:
@@ -142,7 +142,7 @@ def memory(_: str, study: Study, folder: Path) -> dict[str, str]:
 
 
 def bench(folder: Path) -> dict[str, Any]:
-    """Rows of `docmt bench gpu`; with a wrong kernel, a probe that leaves gradients, and updates that wait."""
+    """Rows of `docmt bench gpu`. With a wrong kernel, a probe that leaves gradients, and updates that wait."""
     command = ["bench", "gpu", "--size", "tiny", "--tokens", "60", "--minutes", "600"]
     command += ["--out", str(folder / "bench.json")]
     kernels, zero_grad = standin.kernels.SHORT_GROUPS, torch.optim.Optimizer.zero_grad
@@ -194,7 +194,7 @@ def run(part: Callable[[str, Study, Path], dict[str, Any]], architecture: str, s
 
 
 def main() -> None:
-    """Run everything; the results go to FOLDER/results.json."""
+    """Run everything. The results go to FOLDER/results.json."""
     gc.freeze()  # each row of the acceptance collects garbage: what is imported need not be looked at
     folder = Path(sys.argv[1])
     study = make_study(folder / "study")

@@ -1,6 +1,6 @@
 """Prints what a GPU would do, by line of code: `PYTHONPATH=tests:. python -m standin.report PRESET [KIND …]`.
 
-Kinds of events are those of `counting.KINDS`; without any, all are shown.
+Kinds of events are those of `counting.KINDS`. Without any, all are shown.
 """
 
 import sys

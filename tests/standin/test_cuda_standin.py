@@ -1,6 +1,6 @@
 """The CUDA path on a machine without a GPU: presets on a device that says `cuda:0`, against the CPU.
 
-Everything runs in one separate process (measure.py); the tests look at what it wrote. Skipped without a C++ compiler.
+Everything runs in one separate process (measure.py). The tests look at what it wrote. Skipped without a C++ compiler.
 """
 
 import json
@@ -30,7 +30,7 @@ LOGGED_EVERY = 4
 
 @pytest.fixture(scope="module")
 def run():
-    """Runs a module of `standin` in a separate process; skips where the stand-in cannot be built."""
+    """Runs a module of `standin` in a separate process. Skips where the stand-in cannot be built."""
     try:
         build_library(cache_folder())
     except UnavailableError as error:
@@ -52,7 +52,7 @@ def has_slow_tests(request):
 
 @pytest.fixture(scope="module")
 def results(run, has_slow_tests, tmp_path_factory):
-    """Measurements of all presets; if only quick tests run, without what slow ones look at."""
+    """Measurements of all presets. If only quick tests run, without what slow ones look at."""
     folder = tmp_path_factory.mktemp("standin")
     done = run("measure", folder, *(() if has_slow_tests else DIVERSE))  # none: all
     assert done.returncode == 0, done.stderr
@@ -114,7 +114,7 @@ def test_micro_batches_keep_to_their_launches(found, preset):
 
 def test_an_update_lets_nobody_wait(found):
     budgets = found("budgets")
-    # The first counts are of update 2; those of an update include what follows the one before it.
+    # The first counts are of update 2. Those of an update include what follows the one before it.
     quiet = [counts for number, counts in enumerate(budgets["updates"], start=2) if (number - 1) % LOGGED_EVERY]
     assert len(quiet) == 5
     for counts in quiet:
@@ -149,7 +149,7 @@ def test_an_older_gpu_trains_and_decodes_in_float16(results):
     older = results["older"]
     assert "error" not in older, older["error"]
     assert older["scaled"] == 16  # updates of three trainings
-    # The scale starts too high and is halved; the updates in between are skipped.
+    # The scale starts too high and is halved. The updates in between are skipped.
     for name in ("train_loss", "dev_loss"):
         assert older["found"][name] == pytest.approx(older["expected"][name], rel=0.05), name
     assert older["found"]["gradient_norm"][-1] == pytest.approx(older["expected"]["gradient_norm"][-1], rel=0.2)

@@ -84,7 +84,7 @@ class Folder:
         return self.write(self.run_folder / "checkpoints" / fingerprint / name, content, age=age)
 
     def mark(self, output):
-        """Mark a file as incomplete, as Snakemake does; long names are split."""
+        """Mark a file as incomplete, as Snakemake does. Long names are split."""
         name = base64.urlsafe_b64encode(output.encode()).decode()
         parts = [name[i : i + 254] for i in range(0, len(name), 254)]
         parts = [f"@{part}" for part in parts[:-1]] + parts[-1:]

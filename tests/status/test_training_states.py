@@ -21,7 +21,7 @@ sys.stdin.read()
 
 @pytest.fixture
 def hold():
-    """Hold the lock of a file in another process, as a trainer does; call the result to let it go."""
+    """Hold the lock of a file in another process, as a trainer does. Call the result to let it go."""
     holders = []
 
     def start(path):

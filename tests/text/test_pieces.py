@@ -27,7 +27,7 @@ JOINER = {"ja": "", "th": "", "ar": " ", "en": " "}
 
 
 def lines(lang, n=1000, seed=0):
-    """Generated lines; Thai has a space now and then, as between its phrases."""
+    """Generated lines. Thai has a space now and then, as between its phrases."""
     draw = random.Random(f"{lang}{seed}")
     made = [JOINER[lang].join(draw.choices(SYLLABLES[lang].split(), k=draw.randint(1, 12))) for _ in range(n)]
     return [f"{line} {line[::-1]}" if lang == "th" and draw.random() < 0.3 else line for line in made]

@@ -28,13 +28,13 @@ from docmt.training.compiling import CompiledLoss, compiled_loss
 from docmt.training.loss import LossModule
 
 BATCHES = ([3, 2], [4, 1, 2], [5], [2, 2, 2], [1, 1, 1], [1], [7, 3])
-"""Sentences of each document; those of one sentence see their keys in order, whatever the pattern."""
+"""Sentences of each document. Those of one sentence see their keys in order, whatever the pattern."""
 SMALL = {"encoder_layers": 1, "decoder_layers": 1}
 
 
 @pytest.fixture(autouse=True)
 def kernel(monkeypatch):
-    """The operator of a GPU, computed plainly; the names of the kernels that it took are collected."""
+    """The operator of a GPU, computed plainly. The names of the kernels that it took are collected."""
     taken = []
     monkeypatch.setattr(kernels, "kernel_for", lambda *_: "varlen")
     take_plain_kernels(monkeypatch, taken)
@@ -70,7 +70,7 @@ def results(run, module, batch):
 
 
 def compare(module, *, backend="eager", tolerance=1e-5):
-    """Compare the compiled loss and its gradients with plain ones on batches of all shapes; one graph serves them."""
+    """Compare the compiled loss and its gradients with plain ones on batches of all shapes. One graph serves them."""
     backend, graphs = counting(backend)
     compiled = CompiledLoss(module, backend)
     for seed, counts in enumerate(BATCHES):
@@ -208,7 +208,7 @@ def test_impossible_graphs_are_not_compiled(monkeypatch, caplog):
 
 @pytest.fixture
 def train(study_files, tmp_path, monkeypatch):
-    """Trains as on a GPU, with `make` in the place of `compiled_loss`; gives the model and its history."""
+    """Trains as on a GPU, with `make` in the place of `compiled_loss`. Gives the model and its history."""
     monkeypatch.setattr(trainer, "kernel_for", lambda *_: "varlen")
 
     def train(name, make, **options):

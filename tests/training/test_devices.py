@@ -54,7 +54,7 @@ def shares_of(batches, tokens, *, n_ranks, **options):
 @pytest.mark.parametrize("lengths", [long_documents, short_documents, sentences])
 @pytest.mark.parametrize("n_ranks", [2, 4, 8])
 def test_no_device_idles_more_than_five_percent(lengths, n_ranks):
-    """One batch per device and update, as in the paper's four GPUs; each device over an epoch."""
+    """One batch per device and update, as in the paper's four GPUs. Each device over an epoch."""
     tokens = lengths(np.random.default_rng(3))
     updates = updates_of(tokens, n_ranks)
     busy, longest = np.zeros(n_ranks), 0
@@ -139,7 +139,7 @@ def test_the_first_host_of_slurms_lists():
 
 @pytest.fixture
 def slurm_step(monkeypatch):
-    """A task of a Slurm step; LOCAL_RANK and its like are restored afterwards."""
+    """A task of a Slurm step. LOCAL_RANK and its like are restored afterwards."""
 
     def pretend(**values):
         names = ("LOCAL_RANK", "NODE_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")

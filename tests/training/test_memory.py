@@ -139,7 +139,7 @@ LARGE = {"max_batch_tokens": 100, "accumulation_steps": 2, "log_every_steps": 1,
 
 
 def test_a_training_goes_on_in_smaller_parts(study_files, tmp_path, request, caplog):
-    """With equal updates; a resumed one starts with these parts."""
+    """With equal updates. A resumed one starts with these parts."""
     options = {"model": {"dropout": 0.0}, "training": LARGE}
     _, expected = run_training(study_files, tmp_path / "plain", **options)
     request.getfixturevalue("small_memory")

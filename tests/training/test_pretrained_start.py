@@ -141,7 +141,7 @@ def test_fine_tuning_on_documents_learns(sentence_model, marian_study, tmp_path)
 
 @pytest.mark.parametrize("kind", ["folder", "file"])
 def test_a_free_stream_can_learn_its_breaks(kind, sentence_model, marian_study, tmp_path):
-    """`<s>` and `<eod>`, which the published model never wrote; what it never writes still starts at −100."""
+    """`<s>` and `<eod>`, which the published model never wrote. What it never writes still starts at −100."""
     init, trained = sentence_model("marian")
     if kind == "file":
         init = tmp_path / "imported.pt"

@@ -1,4 +1,4 @@
-"""Killed and resumed equals uninterrupted, bit by bit; damaged and foreign checkpoints are not used."""
+"""Killed and resumed equals uninterrupted, bit by bit. Damaged and foreign checkpoints are not used."""
 
 import hashlib
 import io
@@ -102,7 +102,7 @@ def test_dropped_trees_are_drawn_again_after_a_resume(study_files, tmp_path):
 
 @pytest.mark.parametrize("step", [8, 12])
 def test_a_signal_does_not_wait_for_a_validation(study_files, tmp_path, whole, monkeypatch, step):
-    """It interrupts a validation, which is repeated after resuming; at the end of the training as well."""
+    """It interrupts a validation, which is repeated after resuming. At the end of the training as well."""
     validate = LossModule.validate
     validated = []
 
@@ -385,7 +385,7 @@ def command(study, folder, recipe):
 
 
 def run_until_killed(arguments, folder, number, wait):
-    """Start the command and send a signal some time after it has written a new checkpoint; its exit code."""
+    """Start the command and send a signal some time after it has written a new checkpoint. Its exit code."""
 
     def newest():
         return max((folder / "checkpoints").glob("*/step-*.json"), default=None)

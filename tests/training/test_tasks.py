@@ -222,7 +222,7 @@ def test_two_devices_have_the_losses_of_one(study, tmp_path):
     ids=["both", "no monolingual documents", "no sentence pairs", "fine-tuning", "without the sentence task"],
 )
 def test_every_ablation_of_tasks_trains(study, tmp_path, tasks):
-    """Tables 2 and 3; neither kind of pre-training is a fine-tuning without `init`."""
+    """Tables 2 and 3. Neither kind of pre-training is a fine-tuning without `init`."""
     _, history = run(study, tmp_path, tasks, training={"max_steps": 16, "word_dropout": 0.0})
     for task in tasks:
         losses = history["dev_loss" if len(tasks) == 1 else f"dev_loss_{task}"].dropna()

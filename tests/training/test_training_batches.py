@@ -102,7 +102,7 @@ def test_word_dropout_masks_words_alone_on_both_sides(architecture):
 
 @pytest.mark.parametrize("architecture", ["g_transformer", "document_transformer"])
 def test_random_numbers_are_those_of_the_whole_batch(study_files, architecture):
-    """One instance's numbers lie in those of its batch where its tokens do; so dropout does not depend on devices."""
+    """One instance's numbers lie in those of its batch where its tokens do. So dropout does not depend on devices."""
     instance_set = load_instances(study_files.instances())
     settings = make_model(architecture).settings
     instances = np.array([5, 0, 3])

@@ -129,7 +129,7 @@ class Laboratory:
         return Trial(damage, path, job, "named" if is_named and left == found else f"crash {code}", message)
 
     def _command(self, job):
-        """Run the command of a job in this process; returns its exit code, or an error, and its last message."""
+        """Run the command of a job in this process. Returns its exit code, or an error, and its last message."""
         try:
             code = main(["--force", *job.words])  # Snakemake removes outputs before a job
         except (Exception, SystemExit) as error:

@@ -37,7 +37,7 @@ METRICS = ["s-BLEU", "d-BLEU (instances)", "CXMI"]
 
 
 def write_config(folder, smoke):
-    """A system that reads documents, decoded in two ways; contrastive items by other rules than the default."""
+    """A system that reads documents, decoded in two ways. Contrastive items by other rules than the default."""
     values = read_config_file(smoke)
     for name, content in FILES.items():
         (folder / name).write_text(content, encoding="utf-8")

@@ -115,7 +115,7 @@ class Study:
 
 
 def read_jobs(text):
-    """Rule and the values of its wildcards, of each job in the messages of a dry run; the target rule is left out."""
+    """Rule and the values of its wildcards, of each job in the messages of a dry run. The target rule is left out."""
     rule = None
     for line in text.splitlines():
         if match := re.fullmatch(r"(?:local)?rule (\w+):", line):

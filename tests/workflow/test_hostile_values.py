@@ -56,7 +56,7 @@ def replaced(values, path, text):
 
 @pytest.fixture(scope="module")
 def hostile():
-    """The smoke study with hostile text in every leaf that takes it; the others refuse it in one line."""
+    """The smoke study with hostile text in every leaf that takes it. The others refuse it in one line."""
     values = merge(read_config_file(SMOKE), ADDED)
     values["report"] |= {"title": "title", "labels": {"document_transformer": "label"}}
     load_config(values)

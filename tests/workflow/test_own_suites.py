@@ -76,7 +76,7 @@ def test_the_reader_has_the_items_of_all_suites(suites):
 
 
 def test_commands_of_suites_import_only_what_they_need(suites, tmp_path):
-    """Each is run again in a copy; the study itself was made by a process that had imported everything."""
+    """Each is run again in a copy. The study itself was made by a process that had imported everything."""
     copied = Study(shutil.copytree(suites.folder, tmp_path / "study"))
     copied.imports.mkdir()
     options = ("--forceall", "--dry-run", "--printshellcmds", "results/report/report.html")

@@ -39,7 +39,7 @@ ALLOWED = {
     "report reader": {"numpy", "sacrebleu", "lxml"},
     "report render": {"numpy", "pandas", "matplotlib"},
 }
-"""Command → the slow libraries (recorder/sitecustomize.py) that it may import; None for all."""
+"""Command → the slow libraries (recorder/sitecustomize.py) that it may import. None for all."""
 
 
 def read_imports(study):

@@ -17,7 +17,7 @@ from docmt.cli.main import main
 
 WHO = ("Snakemake", "a job", "both")
 STAGES = ("corpora", "text", "discourse", "instances", "train", "decode", "evaluate", "report")
-"""Groups of docmt's commands; each is killed at least twice."""
+"""Groups of docmt's commands. Each is killed at least twice."""
 KILLS = [STAGES[number % len(STAGES)] for number in range(20)]
 
 
@@ -39,7 +39,7 @@ def content(file):
 
 
 def results(folder):
-    """Every result that a study keeps, without times; drawings and pages that show times are left out."""
+    """Every result that a study keeps, without times. Drawings and pages that show times are left out."""
     left_out = (".checksums", "benchmarks", "report", "checkpoints", "tables", "figures", "against")
     files = [file for file in (folder / "results").rglob("*") if file.is_file() and not set(file.parts) & set(left_out)]
     kept = [file for file in files if file.name != ".snakemake_timestamp" and not file.name.endswith(".job.json")]
@@ -50,7 +50,7 @@ def results(folder):
 
 
 def run_until(folder, config, stage, who, chance):
-    """Start the study and kill it while a command of a stage runs; returns whether there was one."""
+    """Start the study and kill it while a command of a stage runs. Returns whether there was one."""
     process = start_snakemake(folder, "--cores", "1", config=config)
     running = []
     while process.poll() is None and not running:

@@ -1,4 +1,4 @@
-"""A stage reruns only if its own inputs or settings changed; a failed job never leads to a mix of settings."""
+"""A stage reruns only if its own inputs or settings changed. A failed job never leads to a mix of settings."""
 
 import csv
 import json
@@ -166,7 +166,7 @@ def test_another_corpus_reruns_all(finished):
 
 
 def test_rerun_never_mixes_two_settings(study):
-    """Two systems change; one training fails. Its old scores look up to date, but must not reach the report."""
+    """Two systems change. One training fails. Its old scores look up to date, but must not reach the report."""
     row = {"training": {"learning_rate": 2.0e-3}}
     changes = {"systems": {"g_transformer_finetuned": row, "document_transformer": row}}
     checkpoints = study.folder / "results/smoke/runs/document_transformer/seed1/checkpoints"

@@ -34,13 +34,13 @@ def test_a_tree_against_itself():
 
 
 def test_original_parseval_and_rst_parseval_counted_by_hand():
-    # The first sentence is right but for its relation; the second is right; the root has another nuclearity.
+    # The first sentence is right but for its relation. The second is right. The root has another nuclearity.
     predicted = document(
         pair(pair(leaf(0), leaf(1), "NS", "y"), pair(leaf(2), leaf(3), "NN", "joint"), "NS", "cause-result")
     )
     scores = evaluate([(GOLD, predicted)])
     assert scores["parseval"] == {"S": 100.0, "N": 66.67, "R": 66.67, "F": 33.33}
-    # Six nodes below the root: both children of the root have the other nuclearity, and with it the other relation;
+    # Six nodes below the root: both children of the root have the other nuclearity, and with it the other relation.
     # EDU 2 has another relation.
     assert scores["rst_parseval"] == {"S": 100.0, "N": 66.67, "R": 50.0, "F": 50.0}
 
@@ -77,7 +77,7 @@ def test_coarse_relations_are_compared():
 
 
 def test_other_edus_are_compared_by_their_words():
-    # Two EDUs for the first sentence, one for the second: spans a b, and the root, are there; c d is an EDU.
+    # Two EDUs for the first sentence, one for the second: spans a b, and the root, are there. C d is an EDU.
     tree = pair(pair(leaf(0), leaf(1), "NS", "x-1"), leaf(2), "SN", "cause-result")
     scores = evaluate([(GOLD, document(tree, ((1,), ())))])
     assert scores["edus"] == {"gold": 4, "predicted": 3}

@@ -1,4 +1,4 @@
-"""From text to EDUs: documents in order, a few at a time; words without marks; text and index agree."""
+"""From text to EDUs: documents in order, a few at a time. Words without marks. Text and index agree."""
 
 import pytest
 from segmenter_fixtures import untrained

@@ -24,7 +24,7 @@ RS4 = """<rst><header><relations>
 
 
 def conllu(start="*We left *because"):
-    """The CoNLL-U file of the same document; `*` marks the first word of an EDU."""
+    """The CoNLL-U file of the same document. `*` marks the first word of an EDU."""
     lines = []
     for number, sentence in enumerate((f"{start} it rained .", "*Sad !")):
         lines += ["# newpar"] if number else []
@@ -62,7 +62,7 @@ def write_archive(path, members):
 
 
 def gum_archives(folder, **changes):
-    """GUM as fetched; `changes` replaces the text of one kind of file (`conllu`, `dis`)."""
+    """GUM as fetched. `changes` replaces the text of one kind of file (`conllu`, `dis`)."""
     texts = {"conllu": conllu(), "dis": DIS} | changes
     for archive, inner, suffix in (("dep_conllu", "dep", "conllu"), ("lisp_binary", "rst/lisp_binary", "dis")):
         members = {f"{inner}/{name}.{suffix}": texts[suffix] for name in NAMES}

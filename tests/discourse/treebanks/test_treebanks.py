@@ -1,4 +1,4 @@
-"""GUM, GCDT and RST-DT: hand-made miniatures; the real ones where DOCMT_MIRROR has them."""
+"""GUM, GCDT and RST-DT: hand-made miniatures. The real ones where DOCMT_MIRROR has them."""
 
 import json
 import os
