@@ -70,7 +70,7 @@ class Authors:
             self.symbols.add_symbol(f"w{len(self.symbols)}")
         source, target, mask = (self.symbols.add_symbol(name) for name in ("[en]", "[de]", "<mask>"))
         first = [self.symbols.pad(), self.symbols.bos(), self.symbols.eos(), self.symbols.unk(), mask, target]
-        # docmt's id → theirs. Docmt's last word is their `[en]`, which no document has.
+        # docmt's id → theirs. The last word of docmt is their `[en]`, which no document has.
         self.ids = torch.tensor([*first, *range(4, N_SYMBOLS - 3), source])
 
     def build(self, mode: str, context_layers: tuple[int, int, int]) -> nn.Module:

@@ -77,7 +77,7 @@ def test_coarse_relations_are_compared():
 
 
 def test_other_edus_are_compared_by_their_words():
-    # Two EDUs for the first sentence, one for the second: spans a b, and the root, are there. C d is an EDU.
+    # Two EDUs for the first sentence, one for the second: spans a b, and the root, are there. The span c d is an EDU.
     tree = pair(pair(leaf(0), leaf(1), "NS", "x-1"), leaf(2), "SN", "cause-result")
     scores = evaluate([(GOLD, document(tree, ((1,), ())))])
     assert scores["edus"] == {"gold": 4, "predicted": 3}
