@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 from docmt.commands import CommandGroup, OutFile
+from docmt.config.by_hand import describe_by_hand
 from docmt.config.loading import check_user_files, load_config, read_config_file, read_config_files
 from docmt.config.manual import json_schema, manual, replace_manual
 from docmt.config.study_rows import USER_OUTPUT_KEYS
@@ -20,7 +21,7 @@ commands = CommandGroup("config")
 
 @commands.command
 def check(*files: Path) -> None:
-    """Check a configuration, and that its data files exist.
+    """Check a configuration, and that its data files exist. Name corpora that cannot be downloaded.
 
     Example:
         docmt config check my.yaml quick.yaml
@@ -39,6 +40,8 @@ def check(*files: Path) -> None:
     counts = {"dataset": len(config.datasets), "system": len(config.systems), "run": len(list_runs(config))}
     words = ", ".join(f"{n} {noun}{'s' * (n != 1)}" for noun, n in counts.items())
     print(f"{names}: valid ({words})")
+    if by_hand := describe_by_hand(config):
+        print(by_hand)
 
 
 @commands.command

@@ -20,6 +20,7 @@ from docmt.cli.init import find_workflow
 from docmt.cli.status import find_configuration
 from docmt.commands import CommandGroup, print_table
 from docmt.config.artifacts.study import STAGES
+from docmt.config.by_hand import describe_by_hand
 from docmt.config.loading import check_user_files, load_config, parse_yaml, read_config_files
 from docmt.config.systems import merge
 from docmt.errors import UserError
@@ -86,7 +87,9 @@ def run(
     for change in changes or []:
         values = merge(values, read_change(change))
     with create_folder(directory), chdir(directory):
-        check_user_files(load_config(values))
+        config = load_config(values)
+        check_user_files(config)
+        by_hand = describe_by_hand(config) if is_plan else ""
     known = [*TARGETS, *STAGES, *(rule for rules in STAGES.values() for rule in rules)]
     for target in targets:
         if "/" not in target and target not in known:
@@ -117,6 +120,8 @@ def run(
     call = [sys.executable, "-m", "snakemake", *call, "--configfile", *(str(file.absolute()) for file in files)]
     if is_plan:
         _print_plan(call)
+        if by_hand:
+            print(f"\n{by_hand}")
         return
     sys.stdout.flush()
     # Replace this process, so that Ctrl-C and cluster signals only reach Snakemake.
