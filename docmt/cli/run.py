@@ -29,6 +29,7 @@ from docmt.gpu_locks import visible_gpus
 from docmt.replaced_models import REPLACED
 from docmt.settings import nearest
 from docmt.snakemake import LOCKS, read_jobs
+from docmt.snakemake_messages import JOB_LINES
 
 log = logging.getLogger(__name__)
 
@@ -123,6 +124,8 @@ def run(
         if by_hand:
             print(f"\n{by_hand}")
         return
+    if not any(chosen.get(name) for name in ("verbose", "quiet", "printshellcmds", "logger")):
+        os.environ[JOB_LINES] = "1"
     sys.stdout.flush()
     # Replace this process, so that Ctrl-C and cluster signals only reach Snakemake.
     os.execv(sys.executable, call)
