@@ -124,11 +124,11 @@ def run(
         if by_hand:
             print(f"\n{by_hand}")
         return
-    if not any(chosen.get(name) for name in ("verbose", "quiet", "printshellcmds", "logger")):
-        os.environ[JOB_LINES] = "1"
+    # Options on messages select Snakemake's format.
+    has_format = any(chosen.get(name) for name in ("verbose", "quiet", "printshellcmds", "logger"))
     sys.stdout.flush()
     # Replace this process, so that Ctrl-C and cluster signals only reach Snakemake.
-    os.execv(sys.executable, call)
+    os.execve(sys.executable, call, {**os.environ, JOB_LINES: "" if has_format else "1"})
 
 
 def _print_plan(call: Sequence[str]) -> None:

@@ -53,7 +53,7 @@ def called(tmp_path, monkeypatch):
             main(["run", *words])
         return parse_args(caught.value.args[0])[1]
 
-    monkeypatch.setattr(os, "execv", lambda program, words: execute(words))
+    monkeypatch.setattr(os, "execve", lambda program, words, environment: execute(words))
     monkeypatch.setattr("docmt.cli.run.subprocess.run", execute)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my.yaml").write_bytes(SMOKE.read_bytes())
@@ -302,7 +302,7 @@ def test_an_interrupted_run_ends_with_a_line_of_docmt_and_a_locked_folder_with_a
         words, cwd=tmp_path, env=environment, text=True, stderr=subprocess.PIPE, start_new_session=True
     ) as first:
         assert first.stderr is not None
-        assert any("Execute 1 jobs" in line for line in first.stderr)
+        assert any("[1/7] controlled_generate" in line for line in first.stderr)
         second = subprocess.run(words, cwd=tmp_path, env=environment, text=True, capture_output=True, check=False)
         os.killpg(first.pid, signal.SIGINT)
         lines = first.stderr.read().splitlines()
@@ -326,6 +326,9 @@ def test_errors_of_jobs_do_not_quote_settings(tmp_path):
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     done = subprocess.run(call, cwd=tmp_path, env=environment, text=True, capture_output=True, check=False)
     assert done.returncode == 1
+    *_, error, last = done.stderr.splitlines()
+    assert error.startswith("docmt: controlled_generate failed: no error in the log (killed?)")
+    assert last == "docmt: 0 of 67 results are made; the same command resumes; `docmt status` shows what failed"
     assert "docmt controlled generate --settings '{…}' --out" in done.stderr
     assert '"n_train_documents"' not in done.stderr[done.stderr.index("Error in rule") :]
 
