@@ -29,6 +29,7 @@ from docmt.config.artifacts.study import STAGES
 from docmt.config.loading import load_config, read_config_files
 from docmt.errors import UserError
 from docmt.snakemake import LOCKS, last_configuration
+from docmt.snakemake_messages import JOB_LINES
 
 ROOT = Path(__file__).parents[2]
 SMOKE = ROOT / "config/examples/smoke.yaml"
@@ -94,6 +95,16 @@ def test_snakemake_is_called_rightly(words, expected, called):
             assert list(map(str, found[name])) == [str(path.absolute()) for path in value]
         else:
             assert (set(found[name]) if isinstance(value, set) else found[name]) == value, name
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"), [("", "1"), ("-k", "1"), ("--printshellcmds", ""), ("--verbose", ""), ("--quiet", "")]
+)
+def test_message_options_keep_snakemakes_format(options, expected, called, monkeypatch):
+    environments = []
+    monkeypatch.setattr(os, "execve", lambda program, words, environment: environments.append(environment))
+    assert main(["run", "my.yaml", *options.split()]) == 0
+    assert [environment[JOB_LINES] for environment in environments] == [expected]
 
 
 def test_changes_are_recorded_in_the_merged_config(called, tmp_path):
