@@ -37,6 +37,8 @@ TARGETS = ("all", "tables", "figures", "claims")
 """Snakefile targets, in addition to stages and rules."""
 WITH_YAML = {"--profile", "--workflow-profile", "--report-metadata", "--slurm-partition-config"}
 """Snakemake options whose value can be a YAML file."""
+MESSAGE_OPTIONS = ("verbose", "quiet", "printshellcmds", "logger")
+"""Snakemake options that select Snakemake's format of messages."""
 SETTING = re.compile(r'"(\w+)": ("[^"]*"|\[[^\]]*\]|[^\s,{}\[\]]+)')
 """Pattern for a key and its value in JSON settings."""
 REASON_WIDTH = 70
@@ -91,10 +93,7 @@ def run(
         config = load_config(values)
         check_user_files(config)
         by_hand = describe_by_hand(config) if is_plan else ""
-    known = [*TARGETS, *STAGES, *(rule for rules in STAGES.values() for rule in rules)]
-    for target in targets:
-        if "/" not in target and target not in known:
-            raise UserError(f"target {target!r}: not a stage, a rule or a path; {nearest(target, known)}")
+    _check_targets(targets)
     if changes:
         is_dry = dry_run or "--unlock" in options
         if not is_dry and any((directory / LOCKS).glob("*.lock")):
@@ -124,8 +123,7 @@ def run(
         if by_hand:
             print(f"\n{by_hand}")
         return
-    # Options on messages select Snakemake's format.
-    has_format = any(chosen.get(name) for name in ("verbose", "quiet", "printshellcmds", "logger"))
+    has_format = any(chosen.get(name) for name in MESSAGE_OPTIONS)
     sys.stdout.flush()
     # Replace this process, so that Ctrl-C and cluster signals only reach Snakemake.
     os.execve(sys.executable, call, {**os.environ, JOB_LINES: "" if has_format else "1"})
@@ -176,6 +174,13 @@ def shorten_reason(reason: str, makers: Mapping[str, str]) -> str:
         reason, details = f"after {', '.join(rules)}", ""
     text = f"{reason}: {details}" if details else reason
     return text if len(text) <= REASON_WIDTH else f"{text[:REASON_WIDTH]}…"
+
+
+def _check_targets(targets: list[str]) -> None:
+    names = [*TARGETS, *STAGES, *(rule for rules in STAGES.values() for rule in rules)]
+    for target in targets:
+        if "/" not in target and target not in names:
+            raise UserError(f"target {target!r}: not a stage, a rule or a path; {nearest(target, names)}")
 
 
 def _refuse_configuration(options: list[str], files: list[Path]) -> None:
