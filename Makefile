@@ -51,7 +51,7 @@ $(TESTED): $(STAMP) requirements-test.lock requirements-test.hashes
 	touch $@
 
 demo: $(STAMP)
-	snakemake --cores all --show-failed-logs --configfile config/config.yaml
+	docmt run config/config.yaml
 	@cat results/report/summary.txt
 	@echo "Tables and pictures: $(CURDIR)/results/report/report.html"
 	@echo "Translations:        $(CURDIR)/results/report/reader.html"

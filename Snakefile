@@ -35,7 +35,7 @@ from docmt.snakemake_patches import (
     patch_step_cores,
 )
 from docmt.snakemake_records import check_records
-from docmt.status.study import describe_results
+from docmt.status.study import describe_failures, describe_results
 from docmt.utf8 import use_utf8
 
 min_version("9.27")
@@ -60,10 +60,11 @@ try:
     plan = load_plan(workflow, config)
     if workflow.is_main_process:
         shorten_messages(
-            partial(describe_results, Path.cwd(), plan),  # after Ctrl-C
+            partial(describe_results, Path.cwd(), plan),
             lambda: describe_trainings(
                 workflow.dag.needrun_jobs(), configuration_names(workflow.configfiles)
             ),
+            partial(describe_failures, Path.cwd()),
         )
         # Without records, the settings of results are unknown.
         check_records(plan.files())

@@ -208,3 +208,14 @@ def test_prose_rarely_has(name):
 def test_prose_addresses_the_reader_with(name):
     pattern, minimum = PROSE_MINIMA[name]
     assert density(pattern, docs()) >= minimum
+
+
+def test_listed_messages_are_in_code():
+    page = (DOCS / "troubleshooting.md").read_text(encoding="utf-8")
+    messages = re.findall(r"^\| `(.+?)` \|", page, re.MULTILINE)
+    assert len(messages) >= 20
+    code = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "docmt").rglob("*.py"))
+    code = re.sub(r'"\s*\n\s*f?"', "", code)
+    for message in messages:
+        for part in message.split("…"):
+            assert part.strip() in code, message

@@ -36,7 +36,7 @@ def bomb():
         read_bytes,
         read_lines,
         lambda path: sum(1 for _ in iterate_lines(path)),
-        lambda path: unpack(path, path.with_name("out")),
+        lambda path: unpack(path, path.with_name("out"), where=path.name),
         lambda path: read_members(path, ".po", what="PO"),
     ],
 )
@@ -78,22 +78,9 @@ def test_a_sparse_file_in_a_tar_is_refused(tmp_path):
         read_members(archive, ".po", what="PO")
 
 
-def fetched(body, tmp_path, monkeypatch):
-    """Fetch the file `a` of an archive with this content."""
-    from test_download import entry  # in another folder of tests
-
-    def write(url, target, **options):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(body)
-
-    monkeypatch.setattr("docmt.corpora.fetching.download", write)
-    described = entry({"a": {"addresses": [{"url": "https://here/x", "member": "a"}], "sha256": "0" * 64}})
-    return fetch_corpus(described, tmp_path / "c")
-
-
-@pytest.mark.parametrize("kind", ["zip", "tar.gz"])
-def test_endless_archive_member_is_refused(kind, tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(str(__file__).rpartition("/")[0] + "/corpora")
+def packed_bomb(kind):
+    if kind == "gzip":
+        return gzip.compress(BOMB)
     file = io.BytesIO()
     if kind == "zip":
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -103,8 +90,36 @@ def test_endless_archive_member_is_refused(kind, tmp_path, monkeypatch):
             member = tarfile.TarInfo("a")
             member.size = len(BOMB)
             archive.addfile(member, io.BytesIO(BOMB))
-    with pytest.raises(UserError, match="https://here/x: a: expands to more than 200 times"):
-        fetched(file.getvalue(), tmp_path, monkeypatch)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("kind", "reading", "name"),
+    [
+        ("zip", "member", "https://here/x: a"),
+        ("tar.gz", "member", "https://here/x: a"),
+        ("zip", "members", "https://here/x: a"),
+        ("tar.gz", "members", "https://here/x: a"),
+        ("gzip", "file", "https://here/x"),
+    ],
+)
+def test_expanding_download_is_named_by_address(kind, reading, name, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(__file__).rpartition("/")[0] + "/corpora")
+    from test_download import entry  # in another folder of tests
+
+    def write(url, target, **options):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(packed_bomb(kind))
+        options.get("is_right", bool)(target)
+
+    monkeypatch.setattr("docmt.corpora.fetching.download", write)
+    monkeypatch.setattr("docmt.corpora.catalog._read_catalog_file", {"list": f"{'0' * 64}  a\n"}.__getitem__)
+    address = {"url": "https://here/x"} | ({"member": "a"} if reading == "member" else {})
+    file = {"addresses": [address], "sha256": "0" * 64}
+    if reading == "members":
+        file["members"] = {"list": "list", "pattern": "*"}
+    with pytest.raises(UserError, match=f"^{name}: expands to more than 200 times"):
+        fetch_corpus(entry({"a": file}), tmp_path / "c")
     assert not (tmp_path / "c/a").exists()
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 from docmt.commands import CommandGroup, OutFile
 from docmt.config.artifacts.base import Study
 from docmt.config.artifacts.study import check_user_files
+from docmt.config.by_hand import describe_by_hand
 from docmt.config.loading import load_config, read_config_file, read_config_files
 from docmt.config.manual import json_schema, manual, replace_manual
 from docmt.config.study_rows import USER_OUTPUT_KEYS
@@ -22,7 +23,7 @@ commands = CommandGroup("config")
 
 @commands.command
 def check(*files: Path) -> None:
-    """Check a configuration, and that its data files exist.
+    """Check a configuration, and that its data files exist. Name corpora that cannot be downloaded.
 
     Example:
         docmt config check my.yaml quick.yaml
@@ -41,6 +42,8 @@ def check(*files: Path) -> None:
     counts = {"dataset": len(config.datasets), "system": len(config.systems), "run": len(list_runs(config))}
     words = ", ".join(f"{n} {noun}{'s' * (n != 1)}" for noun, n in counts.items())
     print(f"{names}: valid ({words})")
+    if by_hand := describe_by_hand(config):
+        print(by_hand)
 
 
 @commands.command

@@ -22,6 +22,7 @@ from docmt.cli.status import find_configuration
 from docmt.commands import CommandGroup, print_table
 from docmt.config.artifacts.base import Study
 from docmt.config.artifacts.study import STAGES, check_user_files
+from docmt.config.by_hand import describe_by_hand
 from docmt.config.loading import load_config, parse_yaml, read_config_files
 from docmt.config.systems import merge
 from docmt.errors import UserError
@@ -31,6 +32,7 @@ from docmt.model_owners import MERGED, MERGED_HEAD, REPLACE_VARIABLE, configurat
 from docmt.replaced_models import REPLACED
 from docmt.settings import nearest
 from docmt.snakemake import LOCKS, read_jobs
+from docmt.snakemake_messages import JOB_LINES
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +40,8 @@ TARGETS = ("all", "tables", "figures", "claims")
 """Snakefile targets, in addition to stages and rules."""
 WITH_YAML = {"--profile", "--workflow-profile", "--report-metadata", "--slurm-partition-config"}
 """Snakemake options whose value can be a YAML file."""
+MESSAGE_OPTIONS = ("verbose", "quiet", "printshellcmds", "logger")
+"""Snakemake options that select Snakemake's format of messages."""
 SETTING = re.compile(r'"(\w+)": ("[^"]*"|\[[^\]]*\]|[^\s,{}\[\]]+)')
 """Pattern for a key and its value in JSON settings."""
 REASON_WIDTH = 70
@@ -91,26 +95,14 @@ def run(
     for change in changes or []:
         values = merge(values, read_change(change))
     with create_folder(directory), chdir(directory):
-        check_user_files(Study(load_config(values)))
+        config = load_config(values)
+        check_user_files(Study(config))
+        by_hand = describe_by_hand(config) if is_plan else ""
         names = configuration_names(files)
-    known = [*TARGETS, *STAGES, *(rule for rules in STAGES.values() for rule in rules)]
-    for target in targets:
-        if "/" not in target and target not in known:
-            raise UserError(f"target {target!r}: not a stage, a rule or a path; {nearest(target, known)}")
+    _check_targets(targets)
     if changes:
-        is_dry = dry_run or "--unlock" in options
-        if not is_dry and any((directory / LOCKS).glob("*.lock")):
-            raise UserError(
-                f"--set: Snakemake is running in this folder, with {directory / MERGED}: wait until it has ended. If "
-                "it was killed, remove its lock with --unlock"
-            )
-        merged = (directory / (MERGED_DRY_RUN if is_dry else MERGED)).absolute()
-        with atomic_writer(merged, checksum=False) as file:
-            file.write(f"{MERGED_HEAD}{json.dumps({'files': names, '--set': changes}, ensure_ascii=False)}\n")
-            yaml.safe_dump(values, file, sort_keys=False, allow_unicode=True, width=120)
-        files = [merged]
-        if not is_dry:
-            log.info("configuration: %s (default of `docmt run`, `status` and `clean`)", directory / MERGED)
+        head = {"files": names, "--set": changes}
+        files = [_write_merged(values, head, directory, is_dry=dry_run or "--unlock" in options)]
     has_profile = "SNAKEMAKE_PROFILE" in os.environ or chosen.get("profile")
     if not has_profile and not any(chosen.get(name) for name in ("cores", "jobs", "executor")):
         options += ["--cores", "all"]
@@ -124,10 +116,29 @@ def run(
         os.environ[REPLACE_VARIABLE] = "1"
     if is_plan:
         _print_plan(call)
+        if by_hand:
+            print(f"\n{by_hand}")
         return
+    has_format = any(chosen.get(name) for name in MESSAGE_OPTIONS)
     sys.stdout.flush()
     # Replace this process, so that Ctrl-C and cluster signals only reach Snakemake.
-    os.execv(sys.executable, call)
+    os.execve(sys.executable, call, {**os.environ, JOB_LINES: "" if has_format else "1"})
+
+
+def _write_merged(values: Mapping[str, Any], head: Mapping[str, Any], directory: Path, *, is_dry: bool) -> Path:
+    """Write the configuration with all changes, and return its path. `head` is written into its first line."""
+    if not is_dry and any((directory / LOCKS).glob("*.lock")):
+        raise UserError(
+            f"--set: Snakemake is running in this folder, with {directory / MERGED}: wait until it has ended. If it was "
+            "killed, remove its lock with --unlock"
+        )
+    merged = (directory / (MERGED_DRY_RUN if is_dry else MERGED)).absolute()
+    with atomic_writer(merged, checksum=False) as file:
+        file.write(f"{MERGED_HEAD}{json.dumps(head, ensure_ascii=False)}\n")
+        yaml.safe_dump(values, file, sort_keys=False, allow_unicode=True, width=120)
+    if not is_dry:
+        log.info("configuration: %s (default of `docmt run`, `status` and `clean`)", directory / MERGED)
+    return merged
 
 
 def _print_plan(call: Sequence[str]) -> None:
@@ -175,6 +186,13 @@ def shorten_reason(reason: str, makers: Mapping[str, str]) -> str:
         reason, details = f"after {', '.join(rules)}", ""
     text = f"{reason}: {details}" if details else reason
     return text if len(text) <= REASON_WIDTH else f"{text[:REASON_WIDTH]}…"
+
+
+def _check_targets(targets: list[str]) -> None:
+    names = [*TARGETS, *STAGES, *(rule for rules in STAGES.values() for rule in rules)]
+    for target in targets:
+        if "/" not in target and target not in names:
+            raise UserError(f"target {target!r}: not a stage, a rule or a path; {nearest(target, names)}")
 
 
 def _refuse_configuration(options: list[str], files: list[Path]) -> None:

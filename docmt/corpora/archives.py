@@ -39,8 +39,8 @@ def extract(archive: Path, name: str, target: Path, *, where: str) -> None:
     raise AddressError(f"the archive has no file {name}")
 
 
-def pack(source: Path, target: Path, members: Mapping[str, str]) -> None:
-    """Write a tar of `members` (name → SHA-256) from an archive or a folder.
+def pack(source: Path, target: Path, members: Mapping[str, str], *, where: str) -> None:
+    """Write a tar of `members` (name → SHA-256) from an archive or a folder. `where` names the source in errors.
 
     The bytes of the tar depend only on the names and contents of the members. A checksum identifies a member, so
     `source` can contain it in any folder. Raises the same errors as `extract`.
@@ -49,7 +49,7 @@ def pack(source: Path, target: Path, members: Mapping[str, str]) -> None:
     digests = set(members.values())
     contents: dict[str, bytes] = {}
     with _refuse_corrupt():
-        for stream in _read(source, lambda member: PurePosixPath(member).name in names, where=str(source)):
+        for stream in _read(source, lambda member: PurePosixPath(member).name in names, where=where):
             content = stream.read(MAX_MEMBER_BYTES)
             digest = hashlib.sha256(content).hexdigest()
             if digest in digests:

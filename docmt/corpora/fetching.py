@@ -108,7 +108,7 @@ def _fetch_file(name: str, file: SourceFile, out: Path, *, where: str, held: Pat
     existing = mirrored(out, name)
     if existing is not None:
         try:
-            place(existing, target, file)
+            place(existing, target, file, where=str(existing))
             return BY_HAND
         except AddressError as error:
             raise UserError(
@@ -122,7 +122,7 @@ def _fetch_file(name: str, file: SourceFile, out: Path, *, where: str, held: Pat
             tried.append("the mirror does not contain it")
         else:
             try:
-                place(source, target, file)
+                place(source, target, file, where=str(source))
                 return "mirror"
             except AddressError as error:
                 tried.append(f"{source}: {error}")
@@ -167,13 +167,13 @@ def _fetch_address(address: Address, target: Path, file: SourceFile, *, download
                 return True
             with tempfile.TemporaryDirectory(dir=path.parent) as folder:
                 content = Path(folder) / "content"
-                return unpack(path, content) and _is_same(content, file)
+                return unpack(path, content, where=address.url) and _is_same(content, file)
 
         # Compressed files are rarely larger, apart from the overhead of gzip (less than a kilobyte).
         is_known = file.bytes and address.is_checked
         most_bytes = max(file.bytes or 0, file.bytes_gz or 0) + 1024 if is_known else file.most_bytes or MAX_BYTES
         download(address.url, arrived, is_right=is_right, most_bytes=most_bytes)
-        place(arrived, target, file, is_checked=address.is_checked)
+        place(arrived, target, file, where=address.url, is_checked=address.is_checked)
         arrived.unlink()
         return
     archive = downloads / key
@@ -182,12 +182,12 @@ def _fetch_address(address: Address, target: Path, file: SourceFile, *, download
         download(address.url, archive, most_bytes=MAX_BYTES)
     try:
         if address.member is None:
-            place(archive, target, file, is_checked=address.is_checked)
+            place(archive, target, file, where=address.url, is_checked=address.is_checked)
             return
         with tempfile.TemporaryDirectory(dir=downloads) as folder:
             member = Path(folder) / "member"
             extract(archive, address.member, member, where=address.url)
-            place(member, target, file, is_checked=address.is_checked)
+            place(member, target, file, where=address.url, is_checked=address.is_checked)
     except AddressError as error:
         # The next file or call must not use a wrong archive.
         archive.unlink()
@@ -197,32 +197,35 @@ def _fetch_address(address: Address, target: Path, file: SourceFile, *, download
         _fetch_address(address, target, file, downloads=downloads)
 
 
-def place(source: Path, target: Path, file: SourceFile, *, is_checked: bool = True) -> None:
+def place(source: Path, target: Path, file: SourceFile, *, where: str, is_checked: bool = True) -> None:
     """Write the content of a plain or gzip file, or a tar of its members, to `target`.
 
-    Without a published checksum, record one.
+    `where` names the source in errors. Without a published checksum, record one.
 
     Raises AddressError and writes nothing if the checksum differs or the gzip file is corrupt.
     """
     with atomic_path(target, checksum=not (is_checked and file.is_published)) as temporary:
         if file.members is not None:
-            pack(source, temporary, file.members.read())
+            pack(source, temporary, file.members.read(), where=where)
         # Files with names such as corpus.tar.gz keep their compression.
         elif target.suffix == ".gz":
             shutil.copyfile(source, temporary)
-        elif not unpack(source, temporary):
+        elif not unpack(source, temporary, where=where):
             raise AddressError("the gzip file is corrupt")
         if is_checked and not _is_same(temporary, file):
             raise AddressError("the checksum differs")
 
 
-def unpack(path: Path, target: Path) -> bool:
-    """Decompress a gzip file to `target`, or copy a plain file. Returns False if the gzip file is corrupt."""
+def unpack(path: Path, target: Path, *, where: str) -> bool:
+    """Decompress a gzip file to `target`, or copy a plain file. Returns False if the gzip file is corrupt.
+
+    `where` names the file in errors.
+    """
     with open(path, "rb") as raw, open(target, "wb") as out:
         is_gzip = raw.read(2) == GZIP_MAGIC
         raw.seek(0)
         try:
-            shutil.copyfileobj(open_gzip(raw, where=str(path)) if is_gzip else raw, out)
+            shutil.copyfileobj(open_gzip(raw, where=where) if is_gzip else raw, out)
         except (EOFError, OSError, zlib.error) as error:
             if getattr(error, "errno", None) is not None:
                 raise  # a system error, for example a full disk

@@ -40,7 +40,7 @@ def check_corpus(entry: Entry, mirror: Path) -> Iterator[CheckResult]:
         with tempfile.TemporaryDirectory() as folder:
             try:
                 for file, source in sources.items():
-                    place(source, Path(folder) / file, described[file])
+                    place(source, Path(folder) / file, described[file], where=str(source))
                 yield _read(entry, name, Path(folder))
             except (UserError, AddressError) as error:
                 yield CheckResult(entry.name, name, "bad", note=str(error))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from docmt.config.artifacts.study import STAGES
 from docmt.files import modified
-from docmt.snakemake import Workflow, slurm_logs
+from docmt.snakemake import Job, Workflow, slurm_logs
 
 STAGE_OF = {rule: stage for stage, rules in STAGES.items() for rule in rules}
 TAIL_BYTES = 8192
@@ -68,21 +68,31 @@ def find_failures(folder: Path, workflow: Workflow, is_planned: Callable[[str | 
         slurm_outputs = slurm_logs(folder, rule, name)
         # The plugin names an attempt's output after the Slurm job ID.
         number = (announced.job if announced else None) or (slurm_outputs[-1].stem if slurm_outputs else None)
-        line = last_error(log)
-        tail = read_tail(log)
-        # The message is not always the last line. Progress bars and warnings can follow while the trainer saves.
-        was_stopped = any(STOPPED.search(message) for message in tail[-5:])
-        if line is None and announced is not None and announced.is_failed and not was_stopped:
-            # If Slurm ends a job (time, memory, `scancel`), the reason is not in the job's log but in Slurm's output.
-            if slurm_outputs:
-                line = next(
-                    (message for message in reversed(read_tail(slurm_outputs[-1])) if SLURM_LINE.match(message)), None
-                )
-            end = repr(tail[-1]) if tail else "nothing: it is empty"
-            line = line or announced.message or f"no error in the log (killed?); it ends with {end}"
+        line = find_error(log, announced, slurm_outputs)
         if line is not None:
             failures.append(Failure(rule, name, where, line, number, written))
     return sorted(failures, key=lambda failure: failure.time)
+
+
+def find_error(log: Path, announced: Job | None, slurm_outputs: list[Path]) -> str | None:
+    """Return the last error of a job, or the closest line to it. None if the job has not failed.
+
+    Args:
+        log: log of the job.
+        announced: last message of Snakemake on the job.
+        slurm_outputs: Slurm's output of its attempts, oldest first.
+    """
+    line = last_error(log)
+    tail = read_tail(log)
+    # The message is not always the last line. Progress bars and warnings can follow while the trainer saves.
+    was_stopped = any(STOPPED.search(message) for message in tail[-5:])
+    if line is not None or announced is None or not announced.is_failed or was_stopped:
+        return line
+    # If Slurm ends a job (time, memory, `scancel`), the reason is not in the job's log but in Slurm's output.
+    if slurm_outputs:
+        line = next((message for message in reversed(read_tail(slurm_outputs[-1])) if SLURM_LINE.match(message)), None)
+    end = repr(tail[-1]) if tail else "nothing: it is empty"
+    return line or announced.message or f"no error in the log (killed?); it ends with {end}"
 
 
 def last_error(path: Path) -> str | None:

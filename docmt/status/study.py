@@ -2,6 +2,7 @@
 
 import re
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +11,17 @@ from tabulate import tabulate
 from docmt.config.artifacts.runs import run_folder, trained_runs
 from docmt.config.plan import Plan, wildcard_regex
 from docmt.config.systems import list_runs
+from docmt.errors import escape_controls
 from docmt.slurm import QueueError, list_jobs
-from docmt.snakemake import Workflow, read_workflow
-from docmt.status.failures import Failure, find_failures
+from docmt.snakemake import Workflow, read_workflow, slurm_logs
+from docmt.status.failures import Failure, find_error, find_failures
 from docmt.status.trainings import STATES, Training, read_trainings, run_name
 
 BAR = 6
 NAME_WIDTH = 36
 LABEL_WIDTH = 50
 MAX_FAILURES = 20
+MAX_LINE = 400
 OF_RUNS = ("decoding", "evaluation")  # stages with a run name in their job names
 
 
@@ -77,6 +80,21 @@ def describe_results(folder: Path, plan: Plan) -> str:
     return f"{n_made:,} of {n_all:,} results are made; the same command resumes"
 
 
+def describe_failures(folder: Path, jobs: Iterable[tuple[str, str]]) -> list[str]:
+    """Return one line for each of these failed jobs (rule, log), with the last error in its log."""
+    workflow = read_workflow(folder)
+    lines = []
+    for rule, log in jobs:
+        name = log.removeprefix(f"logs/{rule}/").removesuffix(".log")
+        error = (
+            find_error(folder / log, workflow.jobs.get(log), slurm_logs(folder, rule, name)) or "no error in its log"
+        )
+        lines.append(f"{rule} failed: {escape_controls(error.removeprefix('docmt: error: ')[:MAX_LINE])} ({log})")
+    if len(lines) > MAX_FAILURES:
+        lines = [f"{len(lines)} jobs failed, among them:", *lines[:MAX_FAILURES]]
+    return lines
+
+
 def _show_trainings(trainings: list[Training]) -> str:
     if not trainings:
         return ""
@@ -130,7 +148,7 @@ def _show_failures(failures: list[Failure]) -> str:
         lines += [
             "",
             f"{time.strftime('%Y-%m-%d %H:%M', time.localtime(failure.time))}{job}  {failure.log}",
-            f"  {failure.line[:400]}",
+            f"  {failure.line[:MAX_LINE]}",
         ]
     return "\n".join(lines)
 

@@ -29,6 +29,7 @@ from docmt.config.loading import load_config, read_config_files
 from docmt.errors import UserError
 from docmt.model_owners import MERGED
 from docmt.snakemake import LOCKS, last_configuration
+from docmt.snakemake_messages import JOB_LINES
 
 ROOT = Path(__file__).parents[2]
 SMOKE = ROOT / "config/examples/smoke.yaml"
@@ -53,7 +54,7 @@ def called(tmp_path, monkeypatch):
             main(["run", *words])
         return parse_args(caught.value.args[0])[1]
 
-    monkeypatch.setattr(os, "execv", lambda program, words: execute(words))
+    monkeypatch.setattr(os, "execve", lambda program, words, environment: execute(words))
     monkeypatch.setattr("docmt.cli.run.subprocess.run", execute)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my.yaml").write_bytes(SMOKE.read_bytes())
@@ -94,6 +95,16 @@ def test_snakemake_is_called_rightly(words, expected, called):
             assert list(map(str, found[name])) == [str(path.absolute()) for path in value]
         else:
             assert (set(found[name]) if isinstance(value, set) else found[name]) == value, name
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"), [("", "1"), ("-k", "1"), ("--printshellcmds", ""), ("--verbose", ""), ("--quiet", "")]
+)
+def test_message_options_keep_snakemakes_format(options, expected, called, monkeypatch):
+    environments = []
+    monkeypatch.setattr(os, "execve", lambda program, words, environment: environments.append(environment))
+    assert main(["run", "my.yaml", *options.split()]) == 0
+    assert [environment[JOB_LINES] for environment in environments] == [expected]
 
 
 def test_changes_are_recorded_in_the_merged_config(called, tmp_path):
@@ -304,7 +315,7 @@ def test_interrupted_and_locked_runs_are_explained(tmp_path):
         words, cwd=tmp_path, env=environment, text=True, stderr=subprocess.PIPE, start_new_session=True
     ) as first:
         assert first.stderr is not None
-        assert any("Execute 1 jobs" in line for line in first.stderr)
+        assert any("[1/7] controlled_generate" in line for line in first.stderr)
         second = subprocess.run(words, cwd=tmp_path, env=environment, text=True, capture_output=True, check=False)
         os.killpg(first.pid, signal.SIGINT)
         lines = first.stderr.read().splitlines()
@@ -328,6 +339,9 @@ def test_errors_of_jobs_do_not_quote_settings(tmp_path):
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     done = subprocess.run(call, cwd=tmp_path, env=environment, text=True, capture_output=True, check=False)
     assert done.returncode == 1
+    *_, error, last = done.stderr.splitlines()
+    assert error.startswith("docmt: controlled_generate failed: no error in the log (killed?)")
+    assert last == "docmt: 0 of 67 results are made; the same command resumes; `docmt status` shows what failed"
     assert "docmt controlled generate --settings '{…}' --out" in done.stderr
     assert '"n_train_documents"' not in done.stderr[done.stderr.index("Error in rule") :]
 

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from docmt.errors import UserError
+from docmt.models.attention.multi_head import FUSIONS
 from docmt.models.presets import ARCHITECTURES, SIZES
 from docmt.models.settings import ModelSettings
 from docmt.models.systems.context_transformer import build_transformer
@@ -30,8 +31,10 @@ def test_number_of_parameters(size, architecture):
     expected += settings.encoder_layers * (attention + feed_forward + 2 * norm)
     expected += settings.decoder_layers * (2 * attention + feed_forward + 3 * norm)
     attentions = (settings.encoder_attention, settings.decoder_attention, settings.cross_attention)
-    added = {"combined": attention + gate, "rst_serial": attention}
+    added = {"combined": attention + gate, "rst_serial": attention, "long_short": 0}
     added |= {"rst_parallel": attention + gate, "rst_mix": attention + gate}
+    unlisted = {row.upper for row in attentions if row.upper in FUSIONS} - added.keys()
+    assert not unlisted, f"{unlisted}: write into `added`, above, how many parameters this fusion adds to a layer"
     expected += sum(a.upper_layers * added.get(a.upper, 0) for a in attentions)
     hierarchical = 2 * attention + feed_forward + 2 * d * d + 4 * norm
     expected += {

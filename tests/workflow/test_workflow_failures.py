@@ -1,6 +1,10 @@
-"""A job that fails, is interrupted or is killed with new settings: the next run makes all anew that depends on them."""
+"""A job that fails, is interrupted or is killed with new settings: the next run makes all anew that depends on them.
+
+A failed run ends with docmt's own lines.
+"""
 
 import os
+import re
 import signal
 
 import pytest
@@ -45,9 +49,16 @@ def test_failed_job_reruns_what_depends_on_it(word, study, break_commands):
     changes = FAILURES[word]
     expected = study.jobs(changes)
     assert expected
-    folder = break_commands(word, "exit 1")
+    folder = break_commands(word, "echo 'docmt: error: a.en: is damaged: remove it' >&2; exit 2")
     failed = study.run("--keep-going", changes=changes, programs=[folder])
     assert failed.returncode != 0
+    jobs = re.findall(r"^Error in rule (\w+):$", failed.stderr, re.MULTILINE)
+    *_, last = lines = failed.stderr.splitlines()[-len(jobs) - 1 :]
+    for rule, line in zip(jobs, lines, strict=False):
+        start = f"docmt: {rule} failed: a.en: is damaged: remove it (logs/{rule}/"
+        assert line.startswith(start)
+        assert line.endswith(".log)")
+    assert re.fullmatch(r"docmt: \d+ of \d+ results are made; the .* resumes; `docmt status` shows what failed", last)
     assert (folder / "reached").read_text() == "1\n", "jobs know that others run on this machine (docmt.gpu_locks)"
     assert study.jobs(changes) == expected
 

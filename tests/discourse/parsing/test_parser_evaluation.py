@@ -83,7 +83,7 @@ def test_other_edus_are_compared_by_their_words():
     assert scores["edus"] == {"gold": 4, "predicted": 3}
     assert scores["edu_f1"] == pytest.approx(2 * 2 / 7 * 100, abs=0.01)
     assert scores["parseval"]["S"] == 80.0  # 2 of 3 and 2 of 2
-    assert scores["uas"] == pytest.approx(2 * 1 / 7 * 100, abs=0.01)  # b → a; a's head and the root are other EDUs
+    assert scores["uas"] == pytest.approx(2 * 1 / 7 * 100, abs=0.01)  # b → a. A's head and the root are other EDUs
 
 
 def test_identity_of_both_measures_on_binary_trees():
