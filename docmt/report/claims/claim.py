@@ -126,7 +126,7 @@ class Claim(Settings):
     metric: Annotated[str, AfterValidator(_metric)]
     """Metric, or column of the training history such as `dev_loss`, `dev_nll` or `below_uniform_cross`."""
     test: str | None = None
-    """Test set or suite. Required for translation metrics."""
+    """Test set or suite. Required, except for columns of the training history."""
     phenomenon: str | None = None
     """Phenomenon in a suite. Default: the whole suite."""
     distances: list[int] = []
