@@ -215,7 +215,8 @@ def filter(
 
     Args:
         inputs: split prefixes.
-        external: files with scores or flags, written CORPUS/SPLIT=FILE, in place of `external` in --settings.
+        external: files with a line 1 (keep) or 0 (reject) per pair, written CORPUS/SPLIT=FILE, in place of `external`
+            in --settings.
         tests: development and test split prefixes, for `max_test_overlap`.
         out: filtered split's prefix. Default: only count pairs.
         show: number of example pairs to print per rule.

@@ -19,8 +19,8 @@ class FilterSettings(Settings):
     max_characters: int | None = Field(default=2000, ge=1)
     """Maximum length of a side. null: no limit."""
     max_identical_characters: int | None = Field(default=10, ge=0)
-    """Maximum length of two sides with the same words, such as names. Case, order, punctuation and width of letters do
-    not count. null: no limit."""
+    """Maximum length of two sides with the same words, such as names. Case, order and punctuation do not count. Every
+    letter counts as one. null: no limit."""
     max_length_ratio: float | None = Field(default=3.0, ge=1)
     """Maximum ratio of the longer side to the shorter side. null: no limit."""
     min_length_difference: int = Field(default=30, ge=0)

@@ -80,7 +80,7 @@ def test_what_is_no_relation_is_refused_with_examples(text):
             {"metric": "entropy_cross"},
             "'entropy_cross' depends on the number of keys that a mask leaves; use 'below_uniform_cross'",
         ),
-        ({"distances": [1]}, "distances applies to the metric 'contrastive accuracy', not to 's-BLEU'"),
+        ({"distances": [1]}, "distances applies to contrastive accuracy and generative accuracy, not to 's-BLEU'"),
         ({"metric": "contrastive accuracy", "distances": [1], "kind": "k"}, "remove distances or kind"),
         ({"comparisons": []}, "claim.comparisons"),
         ({"margin": -1.0}, "claim.margin"),

@@ -104,11 +104,12 @@ class SrtPairs(DocumentFormat):
 
 
 class Tmx(DocumentFormat):
-    """TMX translation memories (role `both`, or a pattern such as `*.tmx`). Each file is a document."""
+    """TMX translation memories (role `both`, or a pattern such as `*.tmx`)."""
 
     reader: FormatName[Literal["tmx"]]
     document_prop: str | None = None
-    """Type of the `<prop>` that contains the document id. Default: each file is one document."""
+    """Type of the `<prop>` that contains the document id. Units without it form one document per file. Default: each
+    file is one document."""
 
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:

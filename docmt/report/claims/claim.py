@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from docmt.evaluation.metrics import ACCURACIES, ACCURACY, METRICS
+from docmt.evaluation.metrics import ACCURACIES, METRICS
 from docmt.settings import NAME, Settings, nearest
 from docmt.training.settings import history_columns
 
@@ -126,13 +126,13 @@ class Claim(Settings):
     metric: Annotated[str, AfterValidator(_metric)]
     """Metric, or column of the training history such as `dev_loss`, `dev_nll` or `below_uniform_cross`."""
     test: str | None = None
-    """Test set or suite. Required for translation metrics."""
+    """Test set or suite. Required, except for columns of the training history."""
     phenomenon: str | None = None
     """Phenomenon in a suite. Default: the whole suite."""
     distances: list[int] = []
-    """Distances of the contrastive items to include. Default: all."""
+    """Distances of the items to include, in a contrastive or generative test set. Default: all."""
     kind: str | None = None
-    """Kind of the contrastive items to include. Default: all."""
+    """Kind of the items to include, in a contrastive or generative test set. Default: all."""
     step: Annotated[int, Field(ge=1)] | Literal["best", "last"] = "best"
     """Training history row: an update, `best` (lowest validation loss) or `last`."""
     first_step_below: float | None = None
@@ -183,7 +183,7 @@ class Claim(Settings):
             raise ValueError("first_step_below and step exclude each other: remove one of them")
         items = [name for name in ("phenomenon", "distances", "kind") if getattr(self, name)]
         if items and self.metric not in ACCURACIES:
-            raise ValueError(f"{items[0]} applies to the metric {ACCURACY!r}, not to {self.metric!r}")
+            raise ValueError(f"{items[0]} applies to {' and '.join(ACCURACIES)}, not to {self.metric!r}")
         if self.distances and self.kind is not None:
             raise ValueError("suites can be split by distance or by kind, not by both: remove distances or kind")
         return self
