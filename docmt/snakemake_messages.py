@@ -56,18 +56,8 @@ def shorten_messages(
             is_described = True  # a dry run prints the table twice
             record.msg = "\n".join(filter(None, [_refuse_or_describe(describe_run), str(record.msg)]))
         failures.read(record)
-        if record.levelno < logging.ERROR:
-            return True
-        if str(record.msg).startswith(REFUSAL):
-            record.msg = str(record.msg).splitlines()[1]  # without Snakemake's lines about code
-        for name in ("msg", "shellcmd"):
-            if isinstance(text := getattr(record, name, None), str):
-                setattr(record, name, LONG_ARGUMENT.sub("'{…}'", text))
-        if "Directory cannot be locked" in str(record.msg):
-            record.msg = (
-                f"docmt: error: another run is at work in {Path.cwd()}: wait until it has ended; if it was killed, "
-                "remove its lock with `docmt run --unlock`"
-            )
+        if record.levelno >= logging.ERROR:
+            _shorten_error(record)
         return True
 
     def interrupt(*_: object) -> None:
@@ -95,6 +85,20 @@ def shorten_messages(
     logger.addFilter(shorten)
     signal.signal(signal.SIGINT, interrupt)
     atexit.register(end)
+
+
+def _shorten_error(record: logging.LogRecord) -> None:
+    """Shorten an error: without settings, and as one line for a run that is refused and for a locked folder."""
+    if str(record.msg).startswith(REFUSAL):
+        record.msg = str(record.msg).splitlines()[1]  # without Snakemake's lines about code
+    for name in ("msg", "shellcmd"):
+        if isinstance(text := getattr(record, name, None), str):
+            setattr(record, name, LONG_ARGUMENT.sub("'{…}'", text))
+    if "Directory cannot be locked" in str(record.msg):
+        record.msg = (
+            f"docmt: error: another run is at work in {Path.cwd()}: wait until it has ended; if it was killed, "
+            "remove its lock with `docmt run --unlock`"
+        )
 
 
 def _refuse_or_describe(describe_run: Callable[[], str]) -> str:

@@ -129,8 +129,8 @@ def _write_merged(values: Mapping[str, Any], head: Mapping[str, Any], directory:
     """Write the configuration with all changes, and return its path. `head` is written into its first line."""
     if not is_dry and any((directory / LOCKS).glob("*.lock")):
         raise UserError(
-            f"--set: Snakemake is running in this folder, with {directory / MERGED}: wait until it has ended. If it was "
-            "killed, remove its lock with --unlock"
+            f"--set: Snakemake is running in this folder, with {directory / MERGED}: wait until it has ended. If it "
+            "was killed, remove its lock with --unlock"
         )
     merged = (directory / (MERGED_DRY_RUN if is_dry else MERGED)).absolute()
     with atomic_writer(merged, checksum=False) as file:
