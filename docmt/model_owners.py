@@ -21,6 +21,8 @@ REPLACE_VARIABLE = "DOCMT_REPLACE"
 """Environment variable that allows to replace models of other configurations (`docmt run --replace`)."""
 MERGED = Path("results/config.yaml")
 """Configuration files and changes by `docmt run --set`. Its first line contains their names."""
+MERGED_DRY_RUN = Path(".snakemake/dry_run.yaml")
+"""The same file for a dry run."""
 MERGED_HEAD = "# merged by docmt run: "
 
 
@@ -33,7 +35,7 @@ def configuration_names(files: Iterable[Path]) -> list[str]:
     for file in files:
         path, folder = os.path.realpath(file), os.path.realpath(Path.cwd())
         name = os.path.relpath(path, folder) if Path(path).is_relative_to(folder) else path
-        names += merged_names(file) if Path(name) == MERGED else [name]
+        names += merged_names(file) if Path(name) in (MERGED, MERGED_DRY_RUN) else [name]
     return names
 
 

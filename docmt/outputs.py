@@ -5,7 +5,6 @@ replaced if docmt wrote them (`docmt.checksums`), or with `docmt --force`.
 """
 
 import contextlib
-import glob
 import os
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -21,8 +20,8 @@ UNFINISHED = re.compile(r"\..+\.[a-z0-9_]{8}")
 """Name pattern for temporary output folders (`docmt.files.atomic_path`)."""
 MANIFEST = "manifest.json"
 """File in a folder of instances, all of whose files are read."""
-SPLIT_ENDING = re.compile(r"[a-z]{2,3}|documents\.tsv|discourse\.jsonl|counts\.json")
-"""Pattern for what follows the prefix of a split in file names."""
+SPLIT_FILE = re.compile(r"(?P<prefix>.+?)\.([a-z]{2,3}|documents\.tsv|discourse\.jsonl|counts\.json)")
+"""Name pattern for files of a split, which commands also read by their prefix."""
 
 
 @dataclass(frozen=True)
@@ -146,17 +145,19 @@ def _is_inside(path: Path, folder: Path) -> bool:
 def _input_files(values: Iterable[Any]) -> Iterator[Path]:
     """Yield the existing files and folders that are named in arguments, also relative to the folders among them."""
     names = {name for value in values for name in _names(value)}
+    prefixes = {name for name in names if isinstance(name, Path)}
+    # Settings name files in a folder that an option names.
     folders = [Path(), *(Path(name) for name in names if os.path.isdir(name))]
-    for path in {folder / name for folder in folders for name in names}:
+    for path in prefixes | {folder / word for folder in folders for word in names - prefixes}:
         if os.path.exists(path):
             yield path
         if os.path.exists(path / MANIFEST):
             yield from path.iterdir()
-    for prefix in names:
-        if isinstance(prefix, Path):
-            for file in prefix.parent.glob(f"{glob.escape(prefix.name)}.*"):
-                if SPLIT_ENDING.fullmatch(file.name.removeprefix(f"{prefix.name}.")):
-                    yield file
+    for folder in {prefix.parent for prefix in prefixes}:
+        for file in folder.glob("*.*"):
+            split = SPLIT_FILE.fullmatch(file.name)
+            if split and folder / split["prefix"] in prefixes:
+                yield file
 
 
 def _names(value: Any) -> Iterator[str | Path]:

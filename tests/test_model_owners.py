@@ -10,6 +10,7 @@ from docmt.errors import UserError
 from docmt.files import write_json
 from docmt.model_owners import (
     MERGED,
+    MERGED_DRY_RUN,
     MERGED_HEAD,
     OWNER,
     REPLACE_VARIABLE,
@@ -77,6 +78,15 @@ def test_merged_configuration_stands_for_its_files(head, names, folder):
     MERGED.parent.mkdir()
     MERGED.write_text(f"{head}\nseeds: [1]\n", encoding="utf-8")
     assert configuration_names([folder / MERGED]) == names
+
+
+def test_dry_run_stands_for_its_files(folder, tmp_path):
+    names = ["my.yaml", str(tmp_path / "shared.yaml")]
+    for path in (MERGED_DRY_RUN, Path("copy.yaml")):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"{MERGED_HEAD}{json.dumps({'files': names})}\nseeds: [1]\n", encoding="utf-8")
+    assert configuration_names([folder / MERGED_DRY_RUN]) == names
+    assert configuration_names([folder / "copy.yaml"]) == ["copy.yaml"]
 
 
 def test_models_of_another_configuration_are_kept(train):

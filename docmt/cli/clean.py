@@ -42,10 +42,11 @@ def clean(study: StudyFolder = StudyFolder(), *, delete: bool = False, yes: bool
         delete: delete the listed files, except runs and files of other configurations.
         yes: with --delete, also delete these.
     """
+    files = [file.absolute() for file in study.files or last_configuration(study.directory)]
     with study.opened() as (plan, folder):
         if not (folder / "results").is_dir():
             raise UserError(f"--directory {study.directory}: contains no results: pass the folder of a study")
-        names = configuration_names(file.absolute() for file in study.files or last_configuration(Path()))
+        names = configuration_names(files)
         leftovers = sorted(find_leftovers(plan, names), key=lambda leftover: leftover.owner)
         owners = {owner for run in run_folders() if (owner := " ".join(read_owner(run)))}
     if delete:
@@ -69,9 +70,9 @@ def clean(study: StudyFolder = StudyFolder(), *, delete: bool = False, yes: bool
             end = "" if leftover in deleted else "; --delete --yes" if leftover.needs_yes else "; --delete"
             line = f"{leftover.path}  ({leftover.why}{end})"
             print(f"{leftover.n_bytes / 1e6:10.1f} MB  {escape_controls(line)}")
-    n_bytes = sum(leftover.n_bytes for leftover in deleted or leftovers)
-    what = "deleted" if delete else "in all; nothing is deleted without --delete"
-    print(f"{n_bytes / 1e6:10.1f} MB in {len(deleted if delete else leftovers)} folders {what}")
+    counted, what = (deleted, "deleted") if delete else (leftovers, "in all; nothing is deleted without --delete")
+    n_bytes = sum(leftover.n_bytes for leftover in counted)
+    print(f"{n_bytes / 1e6:10.1f} MB in {len(counted)} folders {what}")
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from docmt.config.systems import merge
 from docmt.errors import UserError
 from docmt.files import atomic_writer, create_folder
 from docmt.gpu_locks import visible_gpus
-from docmt.model_owners import MERGED, MERGED_HEAD, REPLACE_VARIABLE, configuration_names
+from docmt.model_owners import MERGED, MERGED_DRY_RUN, MERGED_HEAD, REPLACE_VARIABLE, configuration_names
 from docmt.replaced_models import REPLACED
 from docmt.settings import nearest
 from docmt.snakemake import LOCKS, read_jobs
@@ -46,7 +46,6 @@ SETTING = re.compile(r'"(\w+)": ("[^"]*"|\[[^\]]*\]|[^\s,{}\[\]]+)')
 """Pattern for a key and its value in JSON settings."""
 REASON_WIDTH = 70
 """Maximum reason length in a dry run's table, in characters."""
-MERGED_DRY_RUN = Path(".snakemake/dry_run.yaml")
 
 command = CommandGroup("run", usage="Usage: docmt run [CONFIG …] [TARGET …] [OPTION …]")
 

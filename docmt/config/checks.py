@@ -11,6 +11,7 @@ from docmt.config.systems import (
     PARTS_OF_TASKS,
     check_trained,
     decoding_settings,
+    is_trained,
     list_runs,
     model_settings,
     text_settings,
@@ -120,20 +121,21 @@ def _check_discourse(config: Config) -> None:
     for name, trees in section.trees.items():
         if trees.parser is not None:
             look_up(parsers, trees.parser, where=f"config.discourse.trees.{name}.parser", what="parser")
+        parts: dict[str, list[str]] = {}
+        for dataset, row in config.datasets.items():
+            parts |= _tree_parts(dataset, row, with_pairs=True)
         for part in trees.files:
-            look_up(_tree_parts(config), part, where=f"config.discourse.trees.{name}.files", what="part")
+            look_up(parts, part, where=f"config.discourse.trees.{name}.files", what="part")
     for name, instances in config.instances.items():
         if instances.trees is not None:
             look_up(section.trees, instances.trees, where=f"config.instances.{name}.trees", what="trees")
 
 
-def _tree_parts(config: Config) -> dict[str, None]:
-    """Return all texts that a system can read trees for, as `DATASET/PART`."""
-    return {
-        f"{name}/{part}": None
-        for name, dataset in config.datasets.items()
-        for part in (*dataset.parts(), *(f"suite_{suite}" for suite in dataset.suite_names()))
-    }
+def _tree_parts(name: str, dataset: DatasetSettings, *, with_pairs: bool) -> dict[str, list[str]]:
+    """Return all texts that a system can read trees for, as `DATASET/PART`, with their references."""
+    parts = dataset.parallel_parts() if with_pairs else dataset.parts()
+    parts |= {f"suite_{suite}": [dataset.suite_reference(suite)] for suite in dataset.suite_names()}
+    return {f"{name}/{part}": references for part, references in parts.items()}
 
 
 def _check_system(config: Config, name: str, system: SystemSettings) -> None:
@@ -198,11 +200,13 @@ def _check_trees(config: Config, system: str) -> None:
         return
     trees = config.discourse.trees[instances.trees]
     where = f"config.discourse.trees.{instances.trees}"
+    reads_pairs = is_trained(config, system) and "pairs" in training_settings(config, system).tasks
     for name in row.datasets or config.datasets:
         dataset = config.datasets[name]
         # Also splits and suites that no system reads yet, so that a growing study does not stop half-way.
+        parts = _tree_parts(name, dataset, with_pairs=reads_pairs)
         if trees.gold:
-            for reference in [*itertools.chain.from_iterable(dataset.parts().values()), *dataset.suites]:
+            for reference in itertools.chain.from_iterable(parts.values()):
                 if reference.split("/")[0] not in config.corpora.controlled:
                     raise UserError(
                         f"{where}.gold: {reference!r} in dataset {name!r} is not a generated corpus, so it has no gold "
@@ -218,8 +222,8 @@ def _check_trees(config: Config, system: str) -> None:
                     f"but {name!r} translates from {dataset.src_lang}"
                 )
         if trees.files:
-            for key in _tree_parts(config):
-                if key.startswith(f"{name}/") and key not in trees.files:
+            for key in parts:
+                if key not in trees.files:
                     raise UserError(f"{where}.files: {key!r} is missing; {nearest(key, list(trees.files))}")
 
 

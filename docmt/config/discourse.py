@@ -52,7 +52,8 @@ class TreesRow(Settings):
     gold: bool = False
     """Use gold trees (generated corpora only)."""
     files: dict[str, UserPath] = {}
-    """User-supplied tree files, by `DATASET/train`, `DATASET/dev`, `DATASET/test_NAME` or `DATASET/suite_NAME`."""
+    """User-supplied tree files, by `DATASET/train`, `DATASET/dev`, `DATASET/test_NAME` or `DATASET/suite_NAME`, and by
+    `DATASET/sentences` for systems with the task `pairs`."""
     n_shards: int = Field(default=1, ge=1)
     """Parallel jobs per training split."""
 

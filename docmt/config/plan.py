@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from docmt.commands import as_argument, option_words
-from docmt.config.artifacts.base import ARTIFACTS, Artifact, Study
+from docmt.config.artifacts.base import ARTIFACTS, Artifact, Study, UserFile
 from docmt.config.artifacts.discourse import TREEBANK_SPLIT
 from docmt.config.artifacts.study import all_artifacts, check_user_files, final_outputs, targets
 from docmt.config.loading import load_config, read_config_file
@@ -56,8 +56,11 @@ class Plan:
         return targets(final_outputs(self.study))
 
     def files(self) -> dict[str, Artifact]:
-        """Return all files of the study, intermediate text included, with the artifacts that they belong to."""
-        return {path: artifact for artifact in all_artifacts(self.study) for path in artifact.files}
+        """Return all files that jobs make, intermediate text included, with the artifacts that they belong to."""
+        artifacts = all_artifacts(self.study)
+        # User-supplied tree files also belong to an artifact of the study.
+        user_files = {file.file for file in artifacts if isinstance(file, UserFile)}
+        return {path: artifact for artifact in artifacts for path in artifact.files if path not in user_files}
 
     def training_priority(self, wildcards: Any) -> float:
         """Return a training's priority. It grows with the number of waiting trainings and their updates."""

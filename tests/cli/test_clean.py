@@ -1,5 +1,6 @@
 """`docmt clean`: finds what nothing needs, and deletes nothing else, and not while the study runs."""
 
+import json
 import os
 import shutil
 
@@ -10,7 +11,7 @@ from docmt.cli.clean import find_leftovers
 from docmt.cli.main import main
 from docmt.config.plan import Plan
 from docmt.files import write_json, write_lines
-from docmt.model_owners import OWNER
+from docmt.model_owners import MERGED, MERGED_HEAD, OWNER
 
 FINISHED = "results/smoke/runs/sentence_transformer/seed1"
 UNFINISHED = "results/smoke/runs/g_transformer_finetuned/seed1"
@@ -96,6 +97,31 @@ def test_deleting_names_one_of_several_configurations(study, monkeypatch, capsys
         shutil.rmtree(study / run)
     assert main(["clean", "--delete"]) == 0
     assert not (study / FINISHED / "checkpoints/abc").exists()
+
+
+@pytest.mark.parametrize("name", ["my.yaml", "study/results/config.yaml"])
+def test_configuration_outside_the_study_folder(name, study, tmp_path_factory, monkeypatch, capsys):
+    outside = tmp_path_factory.mktemp("outside")
+    shutil.move(study, outside / "study")
+    (outside / "my.yaml").write_bytes(SMOKE.read_bytes())
+    (outside / "study" / MERGED).write_text(
+        f"{MERGED_HEAD}{json.dumps({'files': [str(outside / 'my.yaml')]})}\n{SMOKE.read_text(encoding='utf-8')}",
+        encoding="utf-8",
+    )
+    write_lines(outside / "study" / FINISHED / OWNER, [str(outside / "my.yaml")], checksum=False)
+    monkeypatch.chdir(outside)
+    for n_folders in (1, 0):
+        assert main(["clean", name, "--directory", "study", "--delete"]) == 0
+        *_, total = capsys.readouterr().out.splitlines()
+        assert total.split() == ["0.0", "MB", "in", str(n_folders), "folders", "deleted"]
+    assert not (outside / "study" / FINISHED / "checkpoints/abc").exists()
+
+
+def test_nothing_deleted_counts_nothing(study, capsys):
+    shutil.rmtree(study / FINISHED)
+    (study / REMOVED / "large.pt").write_bytes(bytes(2_000_000))
+    assert clean(study, "--delete") == 0
+    assert "       0.0 MB in 0 folders deleted" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("recorded", [True, False])

@@ -1,5 +1,6 @@
 """Outputs never replace inputs, or data that docmt did not write."""
 
+import contextlib
 import hashlib
 import inspect
 import os
@@ -13,7 +14,7 @@ from core_fixtures import RECIPE, model_settings
 
 from docmt.cli.main import app, main
 from docmt.commands import as_argument, leaves
-from docmt.outputs import output_annotation
+from docmt.outputs import _input_files, output_annotation
 
 WRITES = {"out", "history", "checkpoints", "into"}
 """Names of options that write. New ones must have the annotation, too."""
@@ -125,3 +126,26 @@ def test_force_never_replaces_an_input(folder, capsys):
     assert main(["--force", *words]) == 2
     assert "is an input" in capsys.readouterr().err
     assert main(["config", "schema", "--out", "schema.json"]) == main(["config", "schema", "--out", "schema.json"]) == 0
+
+
+@pytest.mark.parametrize("kind", ["files", "folders"])
+def test_checks_grow_with_the_files(kind, tmp_path, monkeypatch):
+    steps = []
+
+    def count_entries(path, scan=os.scandir):
+        with scan(path) as entries:
+            steps.extend(names := list(entries))
+        return contextlib.nullcontext(iter(names))
+
+    monkeypatch.setattr(os, "scandir", count_entries)
+    monkeypatch.setattr(os, "stat", lambda *words, stat=os.stat, **more: steps.append(words) or stat(*words, **more))
+    counts = []
+    for n in (10, 40):
+        paths = [tmp_path / str(n) / str(number) for number in range(n)]
+        paths[0].parent.mkdir()
+        for path in paths:
+            path.mkdir() if kind == "folders" else path.touch()
+        steps.clear()
+        assert set(_input_files([paths])) == set(paths)
+        counts.append(len(steps))
+    assert counts[1] < 6 * counts[0]

@@ -289,6 +289,28 @@ def test_scoring_ignores_the_precision(smoke):
         assert (mine.params, mine.fingerprint) == (theirs.params, theirs.fingerprint)
 
 
+@pytest.mark.parametrize("tasks", [["documents"], ["documents", "pairs"]])
+@pytest.mark.parametrize("trees", [{"files": {}}, {"gold": True}, {"segmenter": "tiny", "parser": "chain"}])
+def test_trees_of_sentence_pairs(trees, tasks, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    parts = ["train", "dev", "test_smoke", "suite_pronoun", *(["sentences"] if "pairs" in tasks else [])]
+    for part in parts:
+        (tmp_path / part).write_text(part)
+    row = trees | ({"files": {f"smoke/{part}": part for part in parts}} if "files" in trees else {})
+    study = smoke_study(
+        {
+            "discourse": {"trees": {"mine": row}},
+            "instances": {"documents_with_trees": {"trees": "mine"}},
+            "datasets": {"smoke": {"sentences": ["smoke_treebank/train"]}},
+            "systems": {"rst_mix": {"training": {"tasks": tasks}}},
+        }
+    )
+    manifest = "results/smoke/instances/documents_with_trees/sentences/manifest.json"
+    sentences = [artifact for artifact in study.artifacts if manifest in artifact.files]
+    assert len(sentences) == ("pairs" in tasks)
+    assert all(len(artifact.input_files("discourse")) == 1 for artifact in sentences)
+
+
 def test_trees_of_one_split_are_separate(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     parts = ("train", "dev", "test_smoke", "suite_pronoun", "suite_deixis")

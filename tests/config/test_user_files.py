@@ -9,9 +9,11 @@ from smoke_study import smoke_study
 from docmt.config import user_files
 from docmt.config.artifacts.base import Artifact, UserFile, ancestors
 from docmt.config.artifacts.study import check_user_files
+from docmt.config.plan import Plan
 from docmt.config.user_files import content_digest
 from docmt.errors import UserError
 from docmt.files import sha256_file
+from docmt.snakemake_records import check_records
 
 
 @pytest.fixture
@@ -114,6 +116,25 @@ def outputs_of_mine():
         "splits": {"all": {"files": {"en": "mine.en", "de": "mine.de"}}},
     }
     return {"corpora": {"custom": {"mine": row}}, "datasets": {"smoke": {"train": ["smoke/train", "mine/all"]}}}
+
+
+def test_user_files_among_results_need_no_record(folder):
+    files = {f"smoke/{part}": "results/trees/mine.jsonl" for part in ("train", "dev", "test_smoke", "suite_pronoun")}
+    changes = {
+        "systems": {"external": {"hypotheses": {"smoke/smoke": "results/mine.txt"}}},
+        "discourse": {"trees": {"mine": {"files": files}}},
+        "instances": {"documents_with_trees": {"trees": "mine"}},
+    }
+    (folder / "results/trees").mkdir(parents=True)
+    for name in ("results/mine.txt", "results/trees/mine.jsonl"):
+        (folder / name).touch()
+    outputs = Plan(smoke_study(changes).config).files()
+    check_records(outputs)
+    assert "results/smoke/runs/external/seed1/decoding/test_smoke.jsonl" in outputs
+    (folder / "results/smoke/text").mkdir(parents=True)
+    (folder / "results/smoke/text/pipeline.json").touch()
+    with pytest.raises(UserError, match=r"1 of 1 results .*: results/smoke/text/pipeline.json"):
+        check_records(outputs)
 
 
 @pytest.mark.parametrize(
