@@ -79,13 +79,13 @@ class NewStudy:
         self, paths: Mapping[str, Sequence[Path]], folder: Path, *, form: str | None, languages: Sequence[str] | None
     ) -> None:
         """Read the files by split, for a study in `folder`."""
-        given = _format_settings(form)
+        form_settings = _format_settings(form)
         splits: dict[str, FoundSplit] = {}
         pair = [code.lower() for code in languages or []]
         for name, files in paths.items():
             first = splits.get("train")
             is_like_train = first and [*map(suffix_of, files)] == [*map(suffix_of, first.files.values())]
-            settings = given
+            settings = form_settings
             if first and is_like_train and isinstance(first.form, TsvLines) and first.form.id_column:
                 settings = first.form.model_dump()  # a small split is not enough to guess the id column
             splits[name] = find_split(files, form=settings, languages=pair, where=f"--{name}")
@@ -112,8 +112,8 @@ class NewStudy:
         lines = []
         for name, split in splits.items():
             files = {role: _path_in(path, folder) for role, path in split.files.items()}
-            own = {"format": _settings_of(split.form)} if split.form != train.form else {}
-            lines.append(f"        {name}: {_flow({'files': files} | own)}")
+            form_of_split = {"format": _settings_of(split.form)} if split.form != train.form else {}
+            lines.append(f"        {name}: {_flow({'files': files} | form_of_split)}")
         text: dict[str, Any] = {"bpe_merges": sizes["merges"]}
         if not LANGUAGES.issuperset(pair):
             text = {"tokenization": "sentencepiece", "truecase": False, "sentencepiece_size": sizes["merges"]}

@@ -82,7 +82,7 @@ def run(
     targets = list(takewhile(lambda word: not word.startswith("-"), others))
     options = others[len(targets) :]
     _refuse_configuration(options, files)
-    chosen = _parse_options(options)
+    parsed = _parse_options(options)
     is_plan = dry_run and "--verbose" not in options
     if dry_run and not is_plan:
         options.remove("--verbose")  # Snakemake would print its internal messages
@@ -102,10 +102,10 @@ def run(
     if changes:
         head = {"files": names, "--set": changes}
         files = [_write_merged(values, head, directory, is_dry=dry_run or "--unlock" in options)]
-    has_profile = "SNAKEMAKE_PROFILE" in os.environ or chosen.get("profile")
-    if not has_profile and not any(chosen.get(name) for name in ("cores", "jobs", "executor")):
+    has_profile = "SNAKEMAKE_PROFILE" in os.environ or parsed.get("profile")
+    if not has_profile and not any(parsed.get(name) for name in ("cores", "jobs", "executor")):
         options += ["--cores", "all"]
-    if not has_profile and not chosen.get("executor"):
+    if not has_profile and not parsed.get("executor"):
         options = limit_gpus(options)
     # Targets come first and files last, because some Snakemake options take several values.
     call = [*targets, "--snakefile", str(workflow / "Snakefile"), "--directory", str(directory), *options]
@@ -118,7 +118,7 @@ def run(
         if by_hand:
             print(f"\n{by_hand}")
         return
-    has_format = any(chosen.get(name) for name in MESSAGE_OPTIONS)
+    has_format = any(parsed.get(name) for name in MESSAGE_OPTIONS)
     sys.stdout.flush()
     # Replace this process, so that Ctrl-C and cluster signals only reach Snakemake.
     os.execve(sys.executable, call, {**os.environ, JOB_LINES: "" if has_format else "1"})
@@ -162,8 +162,12 @@ def _print_plan(call: Sequence[str]) -> None:
             break
     # Reasons that only name another job's output are less informative.
     rows = [
-        {"rule": rule, "jobs": len(found), "reason": min(found, key=lambda reason: reason.startswith("after "))}
-        for rule, found in reasons.items()
+        {
+            "rule": rule,
+            "jobs": len(of_rule),
+            "reason": min(of_rule, key=lambda reason: reason.startswith("after ")),
+        }
+        for rule, of_rule in reasons.items()
     ]
     print_table([*rows, {"rule": "total", "jobs": len(jobs), "reason": ""}])
 
@@ -200,9 +204,9 @@ def _refuse_configuration(options: list[str], files: list[Path]) -> None:
         name, _, value = option.partition("=")
         # Snakemake accepts abbreviated long options, and values right after short options.
         if re.fullmatch(r"--conf\S*|--sn\S*|-C\S*|-s\S*", name):
-            given = " ".join(map(str, files)) or (value if value.endswith((".yaml", ".yml")) else "my.yaml")
+            words = " ".join(map(str, files)) or (value if value.endswith((".yaml", ".yml")) else "my.yaml")
             raise UserError(
-                f"{name}: use `docmt run {given}`, and --set KEY=VALUE for changes; {name} is an option of `snakemake`"
+                f"{name}: use `docmt run {words}`, and --set KEY=VALUE for changes; {name} is an option of `snakemake`"
             )
 
 

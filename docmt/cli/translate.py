@@ -84,14 +84,14 @@ def translate(
         raise UserError("several input files: pass a folder for the translations, --out FOLDER/")
     targets = [None] if out is None else output_paths(files, out)
     texts = [_read_lines(path) for path in files] or [_read_lines(None)]
-    chosen = choose_device(device, threads)
+    torch_device = choose_device(device, threads)
     from docmt.decoding.translation import Translator
 
     trained = _load(model, source_lang, target_lang, discourse)
     _warn_of_small_vocabulary(trained, model)
-    settings = _complete(settings, trained, context, {"beam_size": beam_size, "precision": precision}, chosen)
+    settings = _complete(settings, trained, context, {"beam_size": beam_size, "precision": precision}, torch_device)
     with_trees = discourse in (None, "auto") and context != "none"
-    translator = Translator(trained, settings, device=chosen, batch_tokens=batch_tokens, with_trees=with_trees)
+    translator = Translator(trained, settings, device=torch_device, batch_tokens=batch_tokens, with_trees=with_trees)
     for lines, target in zip(texts, targets, strict=True):
         translated = _translate_lines(translator, lines, context, tree_file)
         if target is not None:
@@ -134,13 +134,13 @@ def _complete(
     """Return the settings, overridden by options. On a CPU, the default precision is the fastest."""
     from docmt.decoding.inference_model import precision_for
 
-    given = {key: value for key, value in options.items() if value is not None}
+    values = {key: value for key, value in options.items() if value is not None}
     if context == "none":
         # Models without a context encoder can only read whole instances, so every sentence becomes a document.
-        given["context"] = "document" if model.model.settings.context is None else "none"
-    if device == "cpu" and given.get("precision", settings.precision) == "auto":
-        given["precision"] = precision_for(model.model)
-    return DecodingSettings.load(settings.model_dump() | given, where="decoding")
+        values["context"] = "document" if model.model.settings.context is None else "none"
+    if device == "cpu" and values.get("precision", settings.precision) == "auto":
+        values["precision"] = precision_for(model.model)
+    return DecodingSettings.load(settings.model_dump() | values, where="decoding")
 
 
 def _warn_of_small_vocabulary(model: "TrainedModel", file: Path) -> None:

@@ -90,14 +90,14 @@ def _check_filters(config: Config, name: str, dataset: DatasetSettings) -> None:
     for part, row in dataset.filters.items():
         where = f"config.datasets.{name}.filters"
         references = dict.fromkeys(look_up(dataset.parallel_parts(), part, where=where, what="part"))
-        chosen = look_up(config.corpora.filters, row, where=f"{where}.{part}", what="filter")
-        if (chosen.on_failure == "mask" or chosen.max_test_overlap is not None) and part not in TRAINED_ON:
-            key = "max_test_overlap" if chosen.on_failure != "mask" else "on_failure 'mask'"
+        filters = look_up(config.corpora.filters, row, where=f"{where}.{part}", what="filter")
+        if (filters.on_failure == "mask" or filters.max_test_overlap is not None) and part not in TRAINED_ON:
+            key = "max_test_overlap" if filters.on_failure != "mask" else "on_failure 'mask'"
             raise UserError(f"{where}.{part}: {key} of filter {row!r} applies only to training data")
-        for lang in chosen.scripts:
+        for lang in filters.scripts:
             where = f"config.corpora.filters.{row}.scripts"
             look_up(dict.fromkeys(dataset.part_languages(part)), lang, where=where, what="language")
-        for reference in chosen.external:
+        for reference in filters.external:
             where = f"config.corpora.filters.{row}.external"
             look_up(references, reference, where=where, what="split")
 

@@ -59,8 +59,8 @@ class TreesRow(Settings):
 
     @model_validator(mode="after")
     def _check_source(self) -> Self:
-        given = [bool(self.segmenter or self.parser), self.gold, bool(self.files)]
-        if sum(given) != 1 or (given[0] and not (self.segmenter and self.parser)):
+        sources = [bool(self.segmenter or self.parser), self.gold, bool(self.files)]
+        if sum(sources) != 1 or (sources[0] and not (self.segmenter and self.parser)):
             raise ValueError("set one source of trees: segmenter and parser, gold: true, or files")
         if self.sentences == "chain" and not self.parser:
             raise ValueError("sentences: chain requires segmenter and parser; remove it for gold trees and files")

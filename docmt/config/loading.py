@@ -74,15 +74,15 @@ def parse_yaml(text: str, *, where: str) -> Any:
         raise UserError(f"{where}: cannot be read as YAML ({error})") from None
 
 
-def _n_values(value: Any, known: dict[int, int]) -> int:
-    """Count nested values, including repeated aliases. `known` caches the counts by list id."""
+def _n_values(value: Any, counts: dict[int, int]) -> int:
+    """Count nested values, including repeated aliases. `counts` caches the counts by list id."""
     if not isinstance(value, dict | list):
         return 1
-    if id(value) not in known:
-        known[id(value)] = MAX_VALUES  # of a list that contains itself
+    if id(value) not in counts:
+        counts[id(value)] = MAX_VALUES  # of a list that contains itself
         parts = value.values() if isinstance(value, dict) else value
-        known[id(value)] = 1 + sum(_n_values(part, known) for part in parts)
-    return known[id(value)]
+        counts[id(value)] = 1 + sum(_n_values(part, counts) for part in parts)
+    return counts[id(value)]
 
 
 def read_config_file(path: Path) -> dict[str, Any]:
@@ -111,8 +111,8 @@ def _check_characters(values: Any, where: str) -> None:
     elif isinstance(values, list):
         for number, value in enumerate(values):
             _check_characters(value, f"{where}.{number}")
-    elif isinstance(values, str) and (found := CONTROL.search(values)):
-        raise UserError(f"{where}: contains the control character U+{ord(found[0]):04X}; remove it")
+    elif isinstance(values, str) and (match := CONTROL.search(values)):
+        raise UserError(f"{where}: contains the control character U+{ord(match[0]):04X}; remove it")
 
 
 def read_config_files(paths: Iterable[Path]) -> dict[str, Any]:

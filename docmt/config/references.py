@@ -31,8 +31,8 @@ def corpus_kind(config: Config, corpus: str, *, where: str) -> Kind:
         return "mtdata"
     if corpus in load_catalog():
         return "catalog"
-    known = [*config.corpora.controlled, *config.corpora.custom, *config.corpora.mtdata, *load_catalog()]
-    raise UserError(f"{where}: no corpus {corpus!r}; {nearest(corpus, known)}")
+    names = [*config.corpora.controlled, *config.corpora.custom, *config.corpora.mtdata, *load_catalog()]
+    raise UserError(f"{where}: no corpus {corpus!r}; {nearest(corpus, names)}")
 
 
 def readable_corpus(config: Config, corpus: str) -> ReadableCorpus:
@@ -58,17 +58,17 @@ def check_reference(config: Config, reference: str, *, languages: tuple[str, ...
     """
     corpus = reference.split("/")[0]
     corpus_kind(config, corpus, where=where)
-    own = corpus_languages(config, corpus)
-    fits = partial(can_read, n_languages=len(own))
+    pair = corpus_languages(config, corpus)
+    fits = partial(can_read, n_languages=len(pair))
     _check_name(config, reference, generated=CONTROLLED_SPLITS, fits=fits, where=where)
-    if len(languages) == 2 and sorted(own) != sorted(languages):
+    if len(languages) == 2 and sorted(pair) != sorted(languages):
         raise UserError(
-            f"{where}: corpus {corpus!r} is in {' and '.join(own)}, but src_lang and tgt_lang are "
+            f"{where}: corpus {corpus!r} is in {' and '.join(pair)}, but src_lang and tgt_lang are "
             f"{' and '.join(languages)}"
         )
-    if not set(languages) <= set(own):
+    if not set(languages) <= set(pair):
         raise UserError(
-            f"{where}: corpus {corpus!r} is in {' and '.join(own)}, but the monolingual documents must be in "
+            f"{where}: corpus {corpus!r} is in {' and '.join(pair)}, but the monolingual documents must be in "
             f"{languages[0]} (monolingual_lang, or else src_lang)"
         )
 
@@ -82,8 +82,8 @@ def check_suite(config: Config, reference: str, *, languages: tuple[str, str], w
     _check_name(
         config, reference, generated=generated, fits=lambda form: isinstance(form, SuiteFormat), where=where, what=what
     )
-    if (own := corpus_languages(config, corpus)) != languages:
-        raise UserError(f"{where}: {reference!r} tests {'-'.join(own)}, not {'-'.join(languages)}")
+    if (pair := corpus_languages(config, corpus)) != languages:
+        raise UserError(f"{where}: {reference!r} tests {'-'.join(pair)}, not {'-'.join(languages)}")
 
 
 def is_generative(config: Config, reference: str) -> bool:
@@ -113,10 +113,10 @@ def _check_name(
 ) -> None:
     """Raise UserError unless docmt generates the split, or reads it in a suitable format."""
     corpus, split = reference.split("/")
-    known = list(generated)
+    names = list(generated)
     if corpus_kind(config, corpus, where=where) != "controlled":
         row = readable_corpus(config, corpus)
-        known = [name for name in row.splits if fits(row.format_of(name))]
-    if split not in known:
-        hint = nearest(split, known) if known else "it has none"
+        names = [name for name in row.splits if fits(row.format_of(name))]
+    if split not in names:
+        hint = nearest(split, names) if names else "it has none"
         raise UserError(f"{where}: corpus {corpus!r} has no {what} {split!r}; {hint}")

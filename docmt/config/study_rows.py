@@ -167,10 +167,10 @@ class SystemSettings(Settings):
             raise ValueError(
                 f"{missing[0]} is missing: set it, or set use_model_of to use the models of another system"
             )
-        own = self.model_fields_set & {"architecture", "recipe", "size", "model", "training", "init"}
-        if self.use_model_of is not None and own:
+        superfluous = self.model_fields_set & {"architecture", "recipe", "size", "model", "training", "init"}
+        if self.use_model_of is not None and superfluous:
             raise ValueError(
-                f"use_model_of uses the models of {self.use_model_of!r} unchanged; remove {sorted(own)[0]}"
+                f"use_model_of uses the models of {self.use_model_of!r} unchanged; remove {sorted(superfluous)[0]}"
             )
         return self
 

@@ -83,8 +83,8 @@ def _published_size(config: Config, system: str, *, where: str) -> dict[str, Any
     if not (folder / CONFIG).is_file():
         hint = f"docmt models fetch --model {name}" if is_published(name) else "give its folder as text.pretrained"
         raise UserError(f"{where}: {folder / CONFIG}: no such file, so the model size is unknown: {hint}, or set size")
-    found = read_settings(folder)
-    return {key: found.model_dump()[key] for key in (*SAME, "dropout")} | {"positions": "sentence"}
+    settings = read_settings(folder)
+    return {key: settings.model_dump()[key] for key in (*SAME, "dropout")} | {"positions": "sentence"}
 
 
 def training_settings(config: Config, system: str) -> TrainingSettings:

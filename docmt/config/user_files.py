@@ -35,13 +35,13 @@ def content_digest(path: Path) -> str:
 def _remembered(path: Path, facts: os.stat_result) -> str:
     # Programs cannot set ctime. Therefore a file that was replaced by an older file is hashed again.
     state = [facts.st_size, facts.st_ino, facts.st_mtime_ns, facts.st_ctime_ns]
-    known = {}
+    cache = {}
     with contextlib.suppress(UserError):
-        known = read_json(CACHE)
-    if (seen := known.get(str(path))) and seen["state"] == state:
+        cache = read_json(CACHE)
+    if (seen := cache.get(str(path))) and seen["state"] == state:
         return seen["sha256"]
     digest = sha256_file(path)
     if time.time() - facts.st_ctime > SETTLED_SECONDS:
         with contextlib.suppress(UserError, OSError):  # it only saves time
-            write_json(CACHE, known | {str(path): {"state": state, "sha256": digest}}, checksum=False)
+            write_json(CACHE, cache | {str(path): {"state": state, "sha256": digest}}, checksum=False)
     return digest

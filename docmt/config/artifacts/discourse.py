@@ -108,7 +108,11 @@ def tree_statistics(study: Study, dataset: str, trees: str) -> Artifact:
         [f"{folder}/statistics.csv", f"{folder}/relations.csv"],
         {"trees": list(splits.values())},
         {"names": [f"{dataset}/{trees}/{split}" for split in splits]},
-        {"files": [f"{dataset}/{trees}/{split}={file}" for split, made in splits.items() for file in made.files]},
+        {
+            "files": [
+                f"{dataset}/{trees}/{split}={file}" for split, artifact in splits.items() for file in artifact.files
+            ]
+        },
     )
 
 

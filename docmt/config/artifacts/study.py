@@ -61,8 +61,8 @@ def check_user_files(study: Study) -> None:
     files = user_files(study)
     outputs: dict[str, Artifact] = {}
     for artifact in all_artifacts(study) if files else ():
-        own = artifact.input_files("user_file")  # which can be the artifact itself
-        outputs |= {path: artifact for path in artifact.files if artifact.rules and path not in own}
+        user_paths = artifact.input_files("user_file")  # which can be the artifact itself
+        outputs |= {path: artifact for path in artifact.files if artifact.rules and path not in user_paths}
     for file in files:
         path = Path(_path_in_study(file.file))
         output = next((outputs[str(part)] for part in (path, *path.parents) if str(part) in outputs), None)
