@@ -1,7 +1,8 @@
 """Accuracy of pronoun translation (APT, Miculicich Werlen and Popescu-Belis 2017).
 
 Word alignment maps source pronouns to their counterparts in the reference and the hypothesis, which are compared.
-Cases, weights and the search for unaligned pronouns follow the authors' program.
+Cases, weights and the search for unaligned pronouns follow the authors' program. Words outside the lists do not: they
+match if they are equal (docs/deviations.md).
 """
 
 from collections import Counter
@@ -94,7 +95,7 @@ def score_pronouns(test: TranslatedTest) -> list[ScoreRow]:
     languages = test.src_lang, test.tgt_lang
     words = " ".join(map(describe_words, languages))
     signature = (
-        f"weights:{weights}|pronouns:{'-'.join(languages)}|search:as authors"
+        f"weights:{weights}|pronouns:{'-'.join(languages)}|search:as authors|other words:compared"
         f"|aligner:{describe_aligner()}|runs:{len(runs)}|training pairs:{len(training)}|case:lc|words:{words}"
     )
     documents = [

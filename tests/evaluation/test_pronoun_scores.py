@@ -163,7 +163,7 @@ def test_whole_test_with_alignments_by_hand(tmp_path, score_aligned):
     cases = {row["kind"]: row["value"] * 8 / 100 for row in rows if row["metric"] == "APT cases"}
     expected = {"identical": 3, "equivalent": 1, "different": 2}
     assert cases == expected | {"no hypothesis": 1, "no reference": 0, "neither": 1}
-    assert "search:as authors|aligner:eflomal" in rows[0]["signature"]
+    assert "search:as authors|other words:compared|aligner:eflomal" in rows[0]["signature"]
 
 
 def test_chinese_pronouns_are_words_of_jieba(tmp_path, score_aligned):
