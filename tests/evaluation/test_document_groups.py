@@ -98,6 +98,6 @@ def test_means_by_group_of_documents(values, documents, groups):
     assert row["groups"] is None if groups is None else values_of(row) == pytest.approx(groups)
 
 
-def test_scores_without_the_only_words_have_no_groups():
+def test_empty_remainders_have_no_groups():
     rows = np.array([[1.0, 2.0], [0.0, 0.0]])
     assert group_values(rows, ["a", "b"], share_of_counts) is None

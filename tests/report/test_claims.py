@@ -123,7 +123,7 @@ def test_the_interval_is_that_of_the_paired_t_test():
     assert (found.low, found.high) == pytest.approx((2 - half, 2 + half), abs=1e-5)
 
 
-def test_documents_of_a_test_widen_the_interval():
+def test_documents_widen_the_interval():
     documents = ErrorSource(2.0, 19)
     assert half_width(with_seeds(0.0, 3, [])) == 0.0
     assert half_width(with_seeds(0.0, 3, [documents])) == pytest.approx(1.729133 * 2, abs=1e-5)
@@ -332,7 +332,7 @@ def test_false_support_is_rare(n_seeds, error, n_groups, interaction):
 
 
 @pytest.mark.parametrize(("n_seeds", "error"), [(3, 0.0), (10, 0.0), (10, 0.3), (10, 1.0), (3, 4.0)])
-def test_four_of_five_studies_show_smallest_effect(n_seeds, error):
+def test_effect_is_shown_with_power(n_seeds, error):
     effect = smallest_effect(with_seeds(1.0, n_seeds, [ErrorSource(error, 19)]))
     mean, half = interval(simulate(4000, n_seeds, 20, error=error, rng=np.random.default_rng(1)))
     assert (mean + effect > half).mean() == pytest.approx(0.8, abs=0.04)

@@ -212,6 +212,11 @@ def _compare(claim: Claim, comparison: ClaimedDifference, measured: Mapping[Term
             return float(distance < 0)
         return 1.0 if math.isinf(bound) else p_value(distance, sources)
 
+    if half:
+        p_supported = max(p_beyond(mean - least, low), p_beyond(most - mean, high))
+        p_refuted = min(p_beyond(least - mean, high), p_beyond(mean - most, low))
+    else:
+        p_supported, p_refuted = float(verdict != "supported"), float(verdict != "refuted")
     return JudgedComparison(
         comparison,
         verdict,
@@ -221,8 +226,8 @@ def _compare(claim: Claim, comparison: ClaimedDifference, measured: Mapping[Term
         low,
         high,
         documents=documents,
-        p_supported=max(p_beyond(mean - least, low), p_beyond(most - mean, high)) if half else verdict != "supported",
-        p_refuted=min(p_beyond(least - mean, high), p_beyond(mean - most, low)) if half else verdict != "refuted",
+        p_supported=p_supported,
+        p_refuted=p_refuted,
         shown=smallest_effect(with_seeds(sd, AFFORDABLE_SEEDS, documents)),
         needed=needed,
     )
