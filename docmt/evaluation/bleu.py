@@ -1,6 +1,6 @@
 """sacreBLEU metrics over sentences, instances and documents."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -10,7 +10,7 @@ from sacrebleu.metrics.ter import TER
 
 from docmt.evaluation.external_programs import NotComputableError, missing_row
 from docmt.evaluation.hypotheses import Unit, join_segments
-from docmt.evaluation.score_rows import ScoreRow
+from docmt.evaluation.score_rows import ScoreRow, group_values, share_of_counts
 from docmt.evaluation.scoring import Metric, SegmentCounts, TranslatedTest, bleu
 from docmt.evaluation.words import describe_words, tokenized_texts
 
@@ -34,35 +34,47 @@ def score_bleu(test: TranslatedTest, metrics: Mapping[str, Metric]) -> list[Scor
             continue
         scorer = metric.sacre(settings, tgt_lang)
         translations, references = join_segments(hypotheses, *(words if metric.is_tokenized else raw), metric.unit)
-        score = scorer.corpus_score(translations, references)
+        # The two steps of `corpus_score`, since counts by segment also give the score by groups of documents.
+        statistics = scorer._extract_corpus_statistics(translations, references)
+        score = scorer._aggregate_and_compute(statistics)
+        counts = segment_counts(scorer, statistics)
         signature = f"{scorer.get_signature().format()}|segments:{metric.unit}"
         if metric.is_tokenized:
             signature += f"|words:{describe_words(tgt_lang, settings.word_tokenizer)}"
-        rows.append({"metric": name, "value": score.score, "n": len(translations), "signature": signature})
+        row: ScoreRow = {"metric": name, "value": score.score, "n": len(translations), "signature": signature}
+        row["groups"] = group_values(counts.rows, test.documents_of(metric.unit), counts.score)
+        rows.append(row)
 
+    # Shares in percent, as two counts per instance.
     scorer = bleu(settings, tgt_lang)
-    whole = scorer.corpus_score(*join_segments(hypotheses, *raw, "instances"))
-    if whole.ref_len:
-        signature = f"words of the hypotheses per word of the reference|tok:{scorer.tokenizer_signature}"
-        value = 100 * whole.sys_len / whole.ref_len
-        rows.append({"metric": "length ratio", "value": value, "n": whole.ref_len, "signature": signature})
-    else:
-        rows.append(missing_row("length ratio", "the reference has no words"))
-    shares: dict[str, tuple[int, int, str]] = {}
+    lengths = count_segments(scorer, "instances", test).rows[:, :2]  # hypothesis, reference
+    signature = f"words of the hypotheses per word of the reference|tok:{scorer.tokenizer_signature}"
+    shares = {"length ratio": (lengths, signature)}
     if not test.is_aligned:  # otherwise the share is 100 % by construction
-        n_same = sum(len(hypothesis.sentences) == hypothesis.n_sentences for hypothesis in hypotheses)
-        shares["sentence count preserved"] = n_same, len(hypotheses), "instances with as many sentences as the source"
-    if n_forced := sum(hypothesis.forced_ends for hypothesis in hypotheses):
-        shares["length-limited sentences"] = n_forced, len(test.reference), "sentences that reached the length limit"
-    for name, (part, n, signature) in shares.items():
-        rows.append({"metric": name, "value": 100 * part / n, "n": n, "signature": signature})
+        same = [(len(hypothesis.sentences) == hypothesis.n_sentences, 1) for hypothesis in hypotheses]
+        shares["sentence count preserved"] = np.array(same, float), "instances with as many sentences as the source"
+    if any(hypothesis.forced_ends for hypothesis in hypotheses):
+        forced = [(hypothesis.forced_ends, hypothesis.n_sentences) for hypothesis in hypotheses]
+        shares["length-limited sentences"] = np.array(forced, float), "sentences that reached the length limit"
+    for name, (counts, signature) in shares.items():
+        part, n = counts.sum(0).tolist()
+        if n == 0:
+            rows.append(missing_row(name, "the reference has no words"))
+            continue
+        groups = group_values(counts * (100, 1), test.documents_of("instances"), share_of_counts)
+        rows.append({"metric": name, "value": 100 * part / n, "n": int(n), "signature": signature, "groups": groups})
     return rows
 
 
 def count_segments(scorer: SacreMetric, unit: Unit, test: TranslatedTest) -> SegmentCounts:
     """Return sufficient statistics by segment, as used by sacreBLEU's scorer."""
     segments = join_segments(test.hypotheses, *test.texts, unit)
-    rows = np.array(scorer._extract_corpus_statistics(*segments), dtype="float64")
+    return segment_counts(scorer, scorer._extract_corpus_statistics(*segments))
+
+
+def segment_counts(scorer: SacreMetric, statistics: Sequence[Sequence[int | float]]) -> SegmentCounts:
+    """Return sacreBLEU's statistics by segment, with the function from their sums to the score."""
+    rows = np.array(statistics, dtype="float64")
     if isinstance(scorer, BLEU):
         return SegmentCounts(rows, partial(bleu_of_counts, smooth=scorer.smooth_method == "exp"))
     return SegmentCounts(rows, ter_of_counts if isinstance(scorer, TER) else chrf_of_counts)

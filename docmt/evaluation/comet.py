@@ -14,7 +14,7 @@ from docmt.checksums import check_planned
 from docmt.errors import UserError
 from docmt.evaluation.external_programs import find_program, missing_row, run_program
 from docmt.evaluation.metrics import COMET, CometSettings
-from docmt.evaluation.score_rows import ScoreRow
+from docmt.evaluation.score_rows import ScoreRow, group_means
 from docmt.evaluation.scoring import TranslatedTest
 from docmt.files import read_json, write_lines
 from docmt.gpu_locks import claim_gpus, first_gpu
@@ -47,7 +47,13 @@ def score_comet(test: TranslatedTest, settings: CometSettings) -> list[ScoreRow]
     }
     scores = _run(program, texts, settings)
     signature = f"model:{Path(settings.checkpoint).name}|context:{settings.context}|mean of segments × 100"
-    return [{"metric": COMET, "value": 100 * sum(scores) / len(scores), "n": len(scores), "signature": signature}]
+    row: ScoreRow = {
+        "metric": COMET,
+        "value": 100 * sum(scores) / len(scores),
+        "n": len(scores),
+        "signature": signature,
+    }
+    return [{**row, "groups": group_means([100 * score for score in scores], test.documents)}]
 
 
 def missing_program(settings: CometSettings) -> str:

@@ -232,7 +232,8 @@ def cxmi(
         documents = read_documents(prefix, languages=(src_lang, tgt_lang))
         references = [Candidate(document.src, document.tgt) for document in documents]
         scores = score_references([document.id for document in documents], references, scorer, trees)
-        rows = [mean_row(metric, np.concatenate(values)) for metric, values in scores.items()]
+        sentences = [document.id for document in documents for _ in document.src]
+        rows = [mean_row(metric, np.concatenate(values), sentences) for metric, values in scores.items()]
     scores = TestScores(test, rows, {"model": model, "reference": reference})
     write_scores(out, [scores], run=vars(run), settings=settings.model_dump(), fingerprint=fingerprint, **meter.facts())
 

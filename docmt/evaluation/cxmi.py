@@ -65,13 +65,13 @@ def suite_rows(items: Sequence[ContrastiveItem], scores: Mapping[str, Sequence[n
     return rows
 
 
-def mean_row(metric: str, values: np.ndarray) -> ScoreRow:
-    """Return the mean over sentences, with its 95 % interval if there are several."""
+def mean_row(metric: str, values: np.ndarray, documents: Sequence[str] | None = None) -> ScoreRow:
+    """Return the mean over sentences, with its 95 % interval if there are several. `documents` as in `group_means`."""
     mean, n = float(values.mean()), len(values)
     row: ScoreRow = {"metric": metric, "value": mean, "n": n, "signature": SIGNATURES[metric]}
     if n > 1:
         # ddof=1: these sentences are a sample.
         margin = 1.96 * float(values.std(ddof=1)) / n**0.5
         row["low"], row["high"] = mean - margin, mean + margin
-        row["groups"] = group_means(values.tolist())
+        row["groups"] = group_means(values, documents)
     return row

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from docmt.evaluation.external_programs import NotComputableError, failure, find_program, missing_row, run_program
 from docmt.evaluation.hypotheses import join_segments
-from docmt.evaluation.score_rows import ScoreRow
+from docmt.evaluation.score_rows import ScoreRow, group_means
 from docmt.evaluation.scoring import Metric, TranslatedTest
 from docmt.evaluation.words import describe_words, tokenized_texts
 from docmt.files import write_lines
@@ -70,7 +70,7 @@ def score_meteor(test: TranslatedTest, metrics: Mapping[str, Metric]) -> list[Sc
     for name, metric in metrics.items():
         assert metric.unit is not None
         joined, segments = join_segments(test.hypotheses, *texts, metric.unit)
-        score, identity = run_meteor(
+        score, of_segments, identity = run_meteor(
             joined,
             [reference for group in zip(*segments, strict=True) for reference in group],
             command=[java, *JAVA_OPTIONS, f"-Duser.language={case}", "-jar", str(jar)],
@@ -79,7 +79,10 @@ def score_meteor(test: TranslatedTest, metrics: Mapping[str, Metric]) -> list[Sc
         signature = f"{identity}|paraphrase table:{'yes' if has_table else 'no'}|words:{words}|segments:{metric.unit}"
         signature += f"|package:{PACKAGE} {metadata.version(PACKAGE)}" + (f"|refs:{n_references}" if several else "")
         signature += f"|case:{case}" if case != "en" else ""
-        rows.append({"metric": name, "value": 100 * score, "n": len(joined), "signature": signature})
+        # The program prints no counts by segment, so that segment scores stand for them.
+        groups = group_means([100 * of_segment for of_segment in of_segments], test.documents_of(metric.unit))
+        row: ScoreRow = {"metric": name, "value": 100 * score, "n": len(joined), "signature": signature}
+        rows.append({**row, "groups": groups})
     return rows
 
 
@@ -111,8 +114,8 @@ def language_options(language: Language, jar: Path) -> tuple[list[str], bool]:
 
 def run_meteor(
     hypotheses: Sequence[str], references: Sequence[str], *, command: Sequence[str], options: Sequence[str]
-) -> tuple[float, str]:
-    """Return the score from 0 to 1, and the program's settings.
+) -> tuple[float, list[float], str]:
+    """Return the score from 0 to 1, scores by segment, and the program's settings.
 
     `references` contains all references for the first segment, then all references for the second, and so on.
     """
@@ -122,10 +125,10 @@ def run_meteor(
             # Java also breaks lines at carriage returns, and would read too many segments.
             write_lines(path, (re.sub(r"[\r\n]+", " ", segment) for segment in segments), checksum=False)
         output, errors = run_program([*command, *map(str, paths), *options], name="METEOR")
-    n_segments = len(re.findall(r"^Segment \d+ score:\t\S+$", output, flags=re.MULTILINE))
+    of_segments = re.findall(r"^Segment \d+ score:\t(\S+)$", output, flags=re.MULTILINE)
     final = re.findall(r"^Final score:\s+(\d(?:\.\d+)?(?:E-\d+)?)$", output, flags=re.MULTILINE)
     identity = re.findall(r"^Eval ID:\s+(\S+)$", output, flags=re.MULTILINE)
-    if n_segments != len(hypotheses) or len(final) != 1 or len(identity) != 1:
+    if len(of_segments) != len(hypotheses) or len(final) != 1 or len(identity) != 1:
         # METEOR exits with 0 even if the numbers of lines differ.
         raise failure("METEOR", errors or f"unexpected output: {output[-500:]}", code=0)
-    return float(final[0]), identity[0]
+    return float(final[0]), [float(score) for score in of_segments], identity[0]

@@ -1,11 +1,12 @@
 """Accuracy of pronoun translation (APT, Miculicich Werlen and Popescu-Belis 2017).
 
 Word alignment maps source pronouns to their counterparts in the reference and the hypothesis, which are compared.
-Cases, weights and the search for unaligned pronouns follow the authors' program.
+Cases, weights and the search for unaligned pronouns follow the authors' program. Words outside the lists do not: they
+match if they are equal (docs/deviations.md).
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Self
@@ -14,7 +15,7 @@ import yaml
 from pydantic import Field, field_validator
 
 from docmt.evaluation.external_programs import NotComputableError, find_program, missing_row
-from docmt.evaluation.score_rows import ScoreRow
+from docmt.evaluation.score_rows import ScoreRow, group_means
 from docmt.evaluation.scoring import TranslatedTest
 from docmt.evaluation.word_alignment import PROGRAM, Link, Pair, Text, align_words, describe_aligner, read_training
 from docmt.evaluation.words import describe_words
@@ -94,10 +95,17 @@ def score_pronouns(test: TranslatedTest) -> list[ScoreRow]:
     languages = test.src_lang, test.tgt_lang
     words = " ".join(map(describe_words, languages))
     signature = (
-        f"weights:{weights}|pronouns:{'-'.join(languages)}|search:as authors"
+        f"weights:{weights}|pronouns:{'-'.join(languages)}|search:as authors|other words:compared"
         f"|aligner:{describe_aligner()}|runs:{len(runs)}|training pairs:{len(training)}|case:lc|words:{words}"
     )
-    return describe_occurrences([find_occurrences(text, links, lists) for links in runs], signature=signature)
+    documents = [
+        document
+        for document, source in zip(test.documents, text.source, strict=True)
+        for word in source
+        if word in lists.source
+    ]
+    occurrences = [find_occurrences(text, links, lists) for links in runs]
+    return describe_occurrences(occurrences, documents, signature=signature)
 
 
 def find_occurrences(text: Text, links: Sequence[set[Link]], lists: PronounLists) -> list[Occurrence]:
@@ -147,28 +155,29 @@ def classify(hypothesis: Iterable[str], reference: Iterable[str], lists: Pronoun
     return "equivalent" if any(ours & group and theirs & group for group in groups) else "different"
 
 
-def describe_occurrences(runs: Sequence[Sequence[Occurrence]], *, signature: str) -> list[ScoreRow]:
+def describe_occurrences(
+    runs: Sequence[Sequence[Occurrence]], documents: Sequence[str], *, signature: str
+) -> list[ScoreRow]:
     """Return APT rows: total, source pronouns (by `kind`), and case shares (`APT cases`, by `kind`).
 
-    The runs have the same source pronouns with different alignments. A value is the mean over runs, or None without
-    source pronouns. `low` and `high` are the lowest and the highest run.
+    The runs have the same source pronouns, in these documents, with different alignments. A value is the mean over
+    runs, or None without source pronouns. `low` and `high` are the lowest and the highest run.
     """
-    n = len(runs[0])
+    pronouns = [pronoun for pronoun, _ in runs[0]]
 
-    def apt(run: Iterable[Occurrence]) -> float | None:
-        weights = [WEIGHTS[case] for _, case in run]
-        return 100 * fmean(weights) if weights else None
+    def row(name: str, weights: Mapping[str, float], *, of: str | None = None, kind: str | None = None) -> ScoreRow:
+        scored = [index for index, pronoun in enumerate(pronouns) if of in (None, pronoun)]
+        points = [[100 * weights[run[index][1]] for index in scored] for run in runs]
+        row: ScoreRow = {"metric": name, "value": None, "n": len(scored), "kind": kind, "signature": signature}
+        values = [fmean(of_run) for of_run in points if of_run]
+        if not values:
+            return {**row, "low": None, "high": None}
+        means = [fmean(of_runs) for of_runs in zip(*points, strict=True)]
+        groups = group_means(means, [documents[index] for index in scored])
+        return {**row, "value": fmean(values), "low": min(values), "high": max(values), "groups": groups}
 
-    def row(name: str, values: Sequence[float | None], *, n: int, kind: str | None = None) -> ScoreRow:
-        known = [value for value in values if value is not None]
-        value, low, high = (fmean(known), min(known), max(known)) if known else (None, None, None)
-        return {"metric": name, "value": value, "n": n, "kind": kind, "low": low, "high": high, "signature": signature}
-
-    rows = [row("APT", [apt(run) for run in runs], n=n)]
-    for pronoun, count in Counter(pronoun for pronoun, _ in runs[0]).most_common():
-        values = [apt(occurrence for occurrence in run if occurrence[0] == pronoun) for run in runs]
-        rows.append(row("APT", values, n=count, kind=pronoun))
-    for case in WEIGHTS if n else ():
-        shares = [100 * sum(other == case for _, other in run) / n for run in runs]
-        rows.append(row("APT cases", shares, n=n, kind=case))
+    rows = [row("APT", WEIGHTS)]
+    rows += [row("APT", WEIGHTS, of=pronoun, kind=pronoun) for pronoun, _ in Counter(pronouns).most_common()]
+    for case in WEIGHTS if pronouns else ():
+        rows.append(row("APT cases", {other: float(other == case) for other in WEIGHTS}, kind=case))
     return rows

@@ -2,22 +2,23 @@
 
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
-from statistics import fmean
-from typing import Any, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from docmt.files import sha256_file, write_json
 from docmt.provenance import describe_result
+
+if TYPE_CHECKING:
+    import numpy as np
 
 log = logging.getLogger(__name__)
 
 NOT_COMPUTED = "not computed: "  # signature prefix for a missing value, followed by the reason
 WARNING = "warning:"  # prefix for signature parts that describe a defect in the scored text
 NUMBERS = ("value", "low", "high", "chance")
-N_GROUPS = 20  # item groups, see `group_means`
+N_GROUPS = 20  # maximum number of document groups, see `group_values`
 
 
 class ScoreRow(TypedDict):
@@ -36,17 +37,51 @@ class ScoreRow(TypedDict):
     groups: NotRequired[str | None]
 
 
-def group_means(values: Sequence[float]) -> str | None:
-    """Return means over `N_GROUPS` groups of consecutive items, or None for fewer items.
+def group_values(
+    rows: "np.ndarray", documents: Sequence[object], score: "Callable[[np.ndarray], np.ndarray]"
+) -> str | None:
+    """Return the score's jackknife pseudo-values over groups of consecutive documents, or None for one document.
 
-    Runs on the same items have the same groups. Differences between two runs' group means vary from group to group.
-    This variation estimates how much the difference between the runs depends on the choice of items (batch means).
-    Groups are consecutive because dependent items follow one another, for example pairs in a generated suite.
+    A pseudo-value is the score times the number of groups G, minus the score without one group times G − 1. For a mean
+    over groups of one size, it is the mean of the group. The standard error of the pseudo-values' mean estimates how
+    much the score depends on the choice of documents. Runs on the same documents have the same groups, so this also
+    holds for differences between runs.
+
+    Args:
+        rows: counts by segment, [segments, numbers].
+        documents: document by segment. For items of a suite, every item is a document. Groups are consecutive because
+            dependent items follow one another, for example pairs in a generated suite.
+        score: function from summed counts [..., numbers] to the score.
     """
-    if len(values) < N_GROUPS:
+    import numpy as np  # planning a study imports this module without computing scores
+
+    numbers = {document: number for number, document in enumerate(dict.fromkeys(documents))}
+    n_groups = min(N_GROUPS, len(numbers))
+    if n_groups < 2:
         return None
-    ends = [len(values) * number // N_GROUPS for number in range(N_GROUPS + 1)]
-    return " ".join(f"{fmean(values[start:end]):.6g}" for start, end in pairwise(ends))
+    groups = [numbers[document] * n_groups // len(numbers) for document in documents]
+    sums = np.zeros((n_groups, rows.shape[1]))
+    np.add.at(sums, groups, rows)
+    total = sums.sum(0)
+    with np.errstate(invalid="ignore"):
+        values = n_groups * score(total) - (n_groups - 1) * score(total - sums)
+    return " ".join(f"{value:.6g}" for value in values) if np.isfinite(values).all() else None
+
+
+def group_means(values: "Sequence[float] | np.ndarray", documents: Sequence[object] | None = None) -> str | None:
+    """Return `group_values` for a mean. By default, every value is a document."""
+    import numpy as np
+
+    rows = np.stack([np.asarray(values, dtype="float64"), np.ones(len(values))], axis=1)
+    return group_values(rows, range(len(values)) if documents is None else documents, share_of_counts)
+
+
+def share_of_counts(counts: "np.ndarray") -> "np.ndarray":
+    """Return the quotient of two summed counts [..., 2]. NaN without items."""
+    import numpy as np
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return counts[..., 0] / counts[..., 1]
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,14 @@ class TranslatedTest:
     @property
     def documents(self) -> list[str]:
         """Document ids, one per source sentence."""
-        return [hypothesis.document for hypothesis in self.hypotheses for _ in range(hypothesis.n_sentences)]
+        return self.documents_of("sentences")
+
+    def documents_of(self, unit: Unit) -> list[str]:
+        """Return document ids, one per segment."""
+        if unit == "sentences":
+            return [hypothesis.document for hypothesis in self.hypotheses for _ in range(hypothesis.n_sentences)]
+        documents = [hypothesis.document for hypothesis in self.hypotheses]
+        return documents if unit == "instances" else list(dict.fromkeys(documents))
 
     def read_source(self) -> list[str]:
         """Read the source sentences."""

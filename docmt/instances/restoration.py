@@ -4,9 +4,9 @@ Documents have two kinds of noise. The input for a *gap sentence* (CA-GSR) is th
 neighbor. All other sentences are *masked sentences* (CA-MSR), with some words masked. The output for a sentence is the
 sentence itself, so input and output are aligned. Gap sentences do not appear in the input.
 
-The neighbors in the input for a gap sentence are clean. In the paper, the input for a masked sentence is "its masked
-version" with a hat on the X, but a gap sentence has "its left and right neighboring sentences" without a hat. Only gap
-sentences are removed from the input, to avoid leaks.
+The neighbors in the input for a gap sentence are clean by default. In the paper, the input for a masked sentence is
+"its masked version" with a hat on the X, but a gap sentence has "its left and right neighboring sentences" without a
+hat. Only gap sentences are removed from the input, to avoid leaks.
 
 Noise changes with every epoch. It is the same after a resume and in any batch.
 
@@ -59,18 +59,18 @@ def choose_gaps(n_sentences: int, ratio: float, generator: np.random.Generator) 
 
 
 def open_gaps(
-    clean_N: np.ndarray, noised_N: np.ndarray, lengths_G: np.ndarray, gaps_M: np.ndarray, *, gap_mask: int
+    neighbors_N: np.ndarray, noised_N: np.ndarray, lengths_G: np.ndarray, gaps_M: np.ndarray, *, gap_mask: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return tokens [S] and lengths [G] of input documents (Figure 2).
 
-    The input for a gap is `<s> left [MASK1] right </s>`. Other sentences are noised.
+    The input for a gap is `<s> left [MASK1] right </s>`, from `neighbors_N`. Other sentences are noised.
     """
     ends = np.cumsum(lengths_G)
     starts = ends - lengths_G
     # Sentences consist of three slices of `pieces`. Outside gaps, only the first slice is nonempty.
-    pieces = np.concatenate((noised_N, clean_N, np.array([gap_mask], dtype=clean_N.dtype)))
-    n_tokens = len(clean_N)
-    # In `pieces`, clean neighbors follow the noised tokens, and the mask follows both.
+    pieces = np.concatenate((noised_N, neighbors_N, np.array([gap_mask], dtype=noised_N.dtype)))
+    n_tokens = len(noised_N)
+    # In `pieces`, neighbors follow the noised tokens, and the mask follows both.
     starts_G3, lengths_G3 = np.zeros((2, len(lengths_G), 3), dtype=np.int64)
     starts_G3[:, 0], lengths_G3[:, 0] = starts, lengths_G
     left, right = gaps_M - 1, gaps_M + 1
@@ -121,7 +121,8 @@ class Noise:
             noised_N[span] = self.mask_words(tokens_N[span], lengths_G[first:last], generator)
             gaps.append(first + choose_gaps(last - first, self.settings.gap_ratio, generator))
         # For all documents at once. The loop only draws random numbers.
-        return open_gaps(tokens_N, noised_N, lengths_G, np.concatenate(gaps), gap_mask=self.symbols.gap_mask)
+        neighbors_N = tokens_N if self.settings.clean_neighbors else noised_N
+        return open_gaps(neighbors_N, noised_N, lengths_G, np.concatenate(gaps), gap_mask=self.symbols.gap_mask)
 
     def mask_words(self, tokens_N: np.ndarray, lengths_G: np.ndarray, generator: np.random.Generator) -> np.ndarray:
         """Select words with `mask_ratio`, and replace them by `[MASK2]`, a random word or the same word."""

@@ -29,7 +29,10 @@ class RestorationSettings(Settings):
     """Noise for document restoration (cross-task pre-training, §2.1). The paper has documents of up to 30 sentences."""
 
     gap_ratio: float = Field(default=0.2, ge=0, le=1)
-    """Maximum share of sentences that are replaced by gaps. With 0, sentences are only masked (Table 7)."""
+    """Share of sentences that are replaced by gaps, as a rounded number of sentences. 0: only masks (Table 7)."""
+    clean_neighbors: bool = True
+    """Input for a gap: its neighbors without masks, or with the same masks as in their own input. The paper does not
+    specify this."""
     mask_ratio: float = Field(default=0.15, ge=0, le=1)
     """Share of words selected in all other sentences."""
     mask_share: float = Field(default=0.8, ge=0, le=1)

@@ -108,7 +108,7 @@ VALUES: dict[str, Callable[[Any], Any]] = {"string": _text, "Int64": _whole_numb
 def check_rows(rows: Iterable[Mapping[str, Any]], fingerprints: Sequence[str] = ()) -> None:
     """Raise UserError for inconsistent rows. Missing values are None.
 
-    A value must have at least one item, and groups as from `group_means`. All rows with the same test and metric must
+    A value must have at least one item, and groups as from `group_values`. All rows with the same test and metric must
     have the same reference text. `fingerprints` are the study's score fingerprints (default: any).
     """
 
@@ -122,11 +122,11 @@ def check_rows(rows: Iterable[Mapping[str, Any]], fingerprints: Sequence[str] = 
             groups = [float(mean) for mean in (row.get("groups") or "").split()]
         except ValueError:
             groups = [math.nan]
-        has_odd_groups = groups and not (len(groups) == N_GROUPS and all(map(math.isfinite, groups)))
+        has_odd_groups = groups and not (2 <= len(groups) <= N_GROUPS and all(map(math.isfinite, groups)))
         if row["value"] is not None and (not (row["n"] or 0) > 0 or has_odd_groups):
             raise UserError(
                 f"scores of {describe(row)}, metric {row['metric']}: n must be above 0 (it is {row['n']}), and "
-                f"groups must be {N_GROUPS} numbers or empty: compute the scores again"
+                f"groups must be 2 to {N_GROUPS} numbers or empty: compute the scores again"
             )
         first_row = first.setdefault((row["dataset"], row["test"], row["metric"]), row) if row.get("data") else row
         if first_row.get("data") != row.get("data"):

@@ -17,10 +17,10 @@ GOLDEN = {
     "subwords": "0ac0e44d4965",
     "trees": "1bed24075477",
     "instances": "465f42ad5b62",
-    "model": "0f93612820af",
-    "hypotheses": "6f8d4203380c",
-    "probabilities": "26b2ddb01984",
-    "scores": "085deac259e0",
+    "model": "e97f167a80a5",
+    "hypotheses": "50a917fa797d",
+    "probabilities": "0e59379f369a",
+    "scores": "43932ae79e9b",
 }
 
 

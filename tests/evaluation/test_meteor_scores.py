@@ -42,10 +42,11 @@ def run(hypotheses, references, *options):
 @needs_meteor
 def test_equals_the_formula_where_only_exact_matches_count():
     # Denkowski and Lavie 2014, language-independent parameters: α 0.75, β 1.4, γ 0.7, and no function words.
-    score, identity = run(["a b c x d"], ["a b c d e f"], "-l", "other", "-m", "exact", "-w", "1.0")
+    score, segments, identity = run(["a b c x d"], ["a b c d e f"], "-l", "other", "-m", "exact", "-w", "1.0")
     assert "0.75_1.4_0.7_0.5-ex-1.0" in identity
     precision, recall = 4 / 5, 4 / 6
     mean = precision * recall / (0.75 * precision + 0.25 * recall)
+    assert segments == pytest.approx([score])
     assert score == pytest.approx(mean * (1 - 0.7 * (2 / 4) ** 1.4))
 
 
@@ -163,7 +164,7 @@ def test_only_whole_output_is_read_with_small_scores(monkeypatch, score):
     output = f"Eval ID:  x\nSegment 1 score:\t1.0E-4\n{score}" if score else ""
     monkeypatch.setattr(meteor, "run_program", lambda command, name: (output, ""))
     if "E-4" in score:
-        assert run_meteor(["a"], ["a"], command=["java"], options=[]) == (pytest.approx(1.2e-4), "x")
+        assert run_meteor(["a"], ["a"], command=["java"], options=[]) == (1.2e-4, [1e-4], "x")
     else:
         with pytest.raises(UserError, match="METEOR failed"):
             run_meteor(["a"], ["a"], command=["java"], options=[])

@@ -56,20 +56,21 @@ def test_cases(hypothesis, reference, case):
 
 def test_score_is_the_weighted_share_of_all_cases():
     run = [("it", case) for case in WEIGHTS] + [("he", "identical")] * 2
-    rows = describe_occurrences([run], signature="s")
+    rows = describe_occurrences([run], ["d"] * 3 + ["e"] * 5, signature="s")
     assert (rows[0]["metric"], rows[0]["kind"], rows[0]["n"]) == ("APT", None, 8)
     assert rows[0]["value"] == pytest.approx(100 * (3 * 1 + 1 * 0.5) / 8)
     assert [(row["kind"], row["value"], row["n"]) for row in rows[1:3]] == [("it", 25.0, 6), ("he", 100.0, 2)]
     cases = {row["kind"]: row["value"] for row in rows[3:]}
     assert cases == {"identical": 37.5} | dict.fromkeys(list(WEIGHTS)[1:], 12.5)
     assert all(row["signature"] == "s" for row in rows)
+    assert rows[0]["groups"] == "47.5 37.5", "jackknife over two documents: 2 · 43.75 − 40, 2 · 43.75 − 50"
 
 
 def test_alignments_are_averaged_with_their_range():
     runs = [[("it", case)] for case in ("identical", "different", "equivalent")]
-    row = describe_occurrences(runs, signature="s")[0]
+    row = describe_occurrences(runs, ["d"], signature="s")[0]
     assert (row["value"], row["low"], row["high"], row["n"]) == (50.0, 0.0, 100.0, 1)
-    (row,) = describe_occurrences([[], []], signature="s")
+    (row,) = describe_occurrences([[], []], [], signature="s")
     assert row["value"] is row["low"] is row["high"] is row["kind"] is None
     assert (row["metric"], row["n"], row["signature"]) == ("APT", 0, "s")
 
@@ -162,7 +163,7 @@ def test_whole_test_with_alignments_by_hand(tmp_path, score_aligned):
     cases = {row["kind"]: row["value"] * 8 / 100 for row in rows if row["metric"] == "APT cases"}
     expected = {"identical": 3, "equivalent": 1, "different": 2}
     assert cases == expected | {"no hypothesis": 1, "no reference": 0, "neither": 1}
-    assert "search:as authors|aligner:eflomal" in rows[0]["signature"]
+    assert "search:as authors|other words:compared|aligner:eflomal" in rows[0]["signature"]
 
 
 def test_chinese_pronouns_are_words_of_jieba(tmp_path, score_aligned):

@@ -108,6 +108,19 @@ def test_masked_words_between_gaps():
     assert split(opened, lengths)[2] == [BOS, 6, EOS]
 
 
+@pytest.mark.parametrize("clean_neighbors", [True, False])
+def test_neighbors_of_gaps_follow_setting(clean_neighbors):
+    document = make_document([2, 3, 4, 2, 5, 1, 2, 3, 2, 2])
+    settings = {"gap_ratio": 0.3, "mask_ratio": 0.5, "clean_neighbors": clean_neighbors}
+    sentences = split(*noise(document, **settings))
+    gaps = [number for number, sentence in enumerate(sentences) if SYMBOLS.gap_mask in sentence]
+    assert len(gaps) == 3
+    neighbors = split(*document) if clean_neighbors else sentences
+    for gap in gaps:
+        assert sentences[gap] == [*neighbors[gap - 1][:-1], SYMBOLS.gap_mask, *neighbors[gap + 1][1:]]
+    assert sum(sentence.count(SYMBOLS.token_mask) for sentence in sentences) > 4
+
+
 def test_shares_of_noise_are_those_of_the_settings():
     document = make_document([50] * 400)
     noised = Noise(RestorationSettings(), SYMBOLS, seed=1).mask_words(*document, np.random.default_rng(5))

@@ -10,7 +10,7 @@ from score_rows import history, long_table, of_seeds, score, training
 from docmt.errors import UserError
 from docmt.evaluation.score_rows import group_means
 from docmt.report.claims.claim import Claim, Term, parse_comparison
-from docmt.report.claims.judging import decide, half_width, judge, smallest_effect
+from docmt.report.claims.judging import correct, decide, judge
 
 A, B, C = Term("a"), Term("b"), Term("c")
 
@@ -113,21 +113,12 @@ def test_interval_equals_the_paired_t_test():
     assert (found.low, found.high) == pytest.approx((2 - half, 2 + half), abs=1e-5)
 
 
-def test_items_of_a_test_widen_the_interval():
-    assert half_width(0.0, 3, error=0.0) == 0.0
-    assert half_width(0.0, 3, error=2.0) == pytest.approx(1.644854 * 2)
-    assert half_width(1.0, 3, error=2.0) == pytest.approx(math.hypot(2.919986 / math.sqrt(3), 1.644854 * 2), abs=1e-5)
-    accuracy = {"metric": "contrastive accuracy", "low": 51.96, "high": 59.80}  # standard error 2
-    rows = of_seeds("a", 56.0, 56.0, 56.0, **accuracy) + of_seeds("b", 53.0, 53.0, 53.0, **accuracy)
-    found = judged(rows, "a > b", metric="contrastive accuracy")
-    assert found.findings[0].high - found.findings[0].mean == pytest.approx(1.644854 * 2 * math.sqrt(2), abs=1e-3)
-    assert found.verdict == "underpowered"
-
-
-def test_aligner_range_is_no_interval():
-    rows = of_seeds("a", 60.0, 60.0, 60.0, metric="APT", low=50.0, high=70.0)
-    found = judged(rows, "a > 50", metric="APT").findings[0]
-    assert (found.low, found.high) == (10, 10)
+@pytest.mark.parametrize("groups", [None, "50 60 70"])
+def test_range_of_aligners_is_no_interval(groups):
+    rows = of_seeds("a", 60.0, 60.0, 60.0, metric="APT", low=50.0, high=70.0, groups=groups)
+    half = 2.919986 * 10 / math.sqrt(3) if groups else 0.0
+    (comparison,) = judged(rows, "a > 50", metric="APT").findings
+    assert (comparison.low, comparison.high) == pytest.approx((10 - half, 10 + half), abs=1e-4)
 
 
 def verses(system, values, **keys):
@@ -146,9 +137,7 @@ def test_common_difficulty_widens_no_interval():
         found = judged(verses("a", values) + b, "a > b", metric="log probability", margin=0.2)
         assert found.verdict == verdict
     found = judged(verses("a", better) + b, "a > b", metric="log probability").findings[0]
-    assert found.high - found.mean == pytest.approx(1.645 / math.sqrt(2000), rel=0.35)
-    old = judged(verses("a", better, groups=None) + b, "a > b", metric="log probability")
-    assert old.verdict == "underpowered", "without groups, as if systems had verses of their own"
+    assert found.high - found.mean == pytest.approx(1.729 / math.sqrt(2000), rel=0.35)
 
 
 def test_groups_of_several_distances_count_by_their_items():
@@ -157,27 +146,9 @@ def test_groups_of_several_distances_count_by_their_items():
     rows = [each | {"metric": "contrastive accuracy"} for each in rows]
     measured = judged(rows, "a > 5", metric="contrastive accuracy", distances=[1, 2]).measured[A][1]
     assert measured.value == pytest.approx(80 / 3)
-    assert measured.groups == pytest.approx([20] * 10 + [100 / 3] * 10)
-
-
-@pytest.mark.parametrize(
-    ("agreement", "n_items"),
-    [(-1.0, 300), (0.0, 300), (0.8, 250), *(pytest.param(share, 300, marks=pytest.mark.slow) for share in (-0.5, 0.8))],
-)
-def test_the_error_over_items_covers_suites_of_pairs(agreement, n_items):
-    """Pairs of items that agree or disagree, as those of a generated suite do: a 90 % interval covers nine in ten."""
-    rng, covered = np.random.default_rng(1), []
-    share = abs(agreement) * (0.6 if agreement > 0 else 0.4) + (1 - abs(agreement)) * 0.6
-    for _ in range(200):
-        first, independent = rng.random((2, n_items // 2)) < 0.6
-        depends = rng.random(n_items // 2) < abs(agreement)
-        second = np.where(depends, first == (agreement > 0), independent)
-        rights = 100.0 * np.stack((first, second), axis=1).ravel()
-        row = {"metric": "contrastive accuracy", "low": 0.0, "high": 100.0, "groups": group_means(rights.tolist())}
-        rows = of_seeds("a", *[float(rights.mean())] * 3, n=n_items, **row)
-        found = judged(rows, "a > 0", metric="contrastive accuracy").findings[0]
-        covered.append(found.low - 1e-3 <= 50 * (0.6 + share) <= found.high + 1e-3)
-    assert np.mean(covered) == 1 if agreement == -1 else 0.83 <= np.mean(covered) <= 0.95
+    first, second = measured.groups.values()
+    assert sum(first) / 20 + sum(second) / 20 == pytest.approx(80 / 3)
+    assert (first[0], first[-1], second[0]) == pytest.approx((20 / 3, 20, 40 / 3))
 
 
 @pytest.mark.parametrize(
@@ -295,12 +266,41 @@ def test_effects_that_ten_seeds_cannot_show_are_underpowered(values, verdict):
     assert found.shown == pytest.approx(2.6969 * found.sd / math.sqrt(10), rel=1e-4)
 
 
-@pytest.mark.parametrize(("n_seeds", "error"), [(3, 0.0), (10, 0.0), (10, 1.0)])
-def test_smallest_effect_has_enough_power(n_seeds, error):
-    effect, rng = smallest_effect(1.0, n_seeds, error=error), np.random.default_rng(1)
-    studies = rng.normal(effect, 1.0, (4000, n_seeds)) + rng.normal(0, error, (4000, 1))
-    halves = [half_width(study.std(ddof=1), n_seeds, error=error) for study in studies]
-    assert (studies.mean(1) > halves).mean() == pytest.approx(0.8, abs=0.03)
+def family(**scores):
+    """Judge `a > 0` for every name, or `a > 1000` if it starts with `no`, over scores by seed."""
+    rows = [row for name, values in scores.items() for row in of_seeds("a", *values, test=name)]
+    claims = {name: claim("a > 1000" if name.startswith("no") else "a > 0", test=name) for name in scores}
+    judgments = [judge(name, claims, long_table(rows), []) for name in claims]
+    return [judgment.verdict for judgment in judgments], correct(judgments)
+
+
+CLOSE = (1.0, 2.0, 0.6, 1.1)  # p = 0.014 by the one-sided t test
+
+
+@pytest.mark.parametrize(
+    ("scores", "raw", "corrected"),
+    [
+        ({"x": CLOSE}, ["supported"], ["supported"]),
+        ({f"x{i}": CLOSE for i in range(3)}, ["supported"] * 3, ["supported"] * 3),
+        ({f"x{i}": CLOSE for i in range(4)}, ["supported"] * 4, ["undecided"] * 4),
+        ({"x": CLOSE, **{f"y{i}": (9, 9, 9.1, 9) for i in range(9)}}, ["supported"] * 10, ["supported"] * 10),
+        ({"x": CLOSE, "y": (-1, 0, 1, 2), "z": (1,)}, ["supported", "underpowered", "not run"],
+         ["supported", "undecided", "–"]),
+        ({"no": (3, 4, 5), "x": (-1, 0, 1), "y": (1, 1, 1)}, ["refuted", "underpowered", "supported"],
+         ["refuted", "undecided", "supported"]),
+    ],
+)  # fmt: skip
+def test_verdicts_are_corrected_over_claims(scores, raw, corrected):
+    assert family(**scores) == (raw, corrected)
+
+
+def test_claims_with_several_comparisons_are_corrected():
+    rows = of_seeds("a", *CLOSE) + of_seeds("b", -9.0, -9.1, -9.0, -9.0)
+    supported = judged(rows, "a > 0", "a > b")
+    assert supported.p_supported == pytest.approx(supported.findings[0].p_supported)
+    refuted = judged(rows, "a < 0", "a > b", "a > b")
+    assert refuted.p_refuted == pytest.approx(3 * supported.p_supported)
+    assert (refuted.verdict, correct([refuted])) == ("refuted", ["refuted"])
 
 
 def test_underpowered_part_decides():

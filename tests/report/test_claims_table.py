@@ -31,9 +31,12 @@ def test_row_says_claim_and_conclusion():
         [
             "A is better (smaller)", "P, Table 1", "2 against 1",
             "s-BLEU, t: System A 9.50 ± 0.50 (3); b 5.50 ± 0.50 (3)",
-            "a > b, margin 0.5: 4.00 [4.00, 4.00]", "supported",
+            "a > b, margin 0.5: 4.00 [4.00, 4.00] (seeds only)", "supported", "supported",
         ],
-        ["A is | known", "–", "–", "dev_loss at 50: System A 4.000 (1); b – (0)", "a > b: 0 of 3 seeds", "not run"],
+        [
+            "A is | known", "–", "–", "dev_loss at 50: System A 4.000 (1); b – (0)", "a > b: 0 of 3 seeds",
+            "not run", "–",
+        ],
     ]  # fmt: skip
     assert found.full["verdict"].tolist() == ["supported", "not run"]
     assert found.full["low"][0] == 4.0
@@ -55,12 +58,13 @@ def test_row_names_control_and_power():
     found = claims_table(long_table(rows), [training("a", seed=1)], settings)
     assert found is not None
     assert found.rows[0][3:] == [
-        "first update with dev_loss of at most 4.5: System A 50 (1)", "a < 100: 1 of 3 seeds", "not run",
+        "first update with dev_loss of at most 4.5: System A 50 (1)", "a < 100: 1 of 3 seeds", "not run", "–",
     ]  # fmt: skip
     assert found.rows[1][3:] == [
         "s-BLEU, t: System A 2.67 ± 2.31 (3); b 0.00 ± 0.00 (3); control learned: not run",
-        "a > b, margin 0.5: 2.67 [−1.23, 6.56], 10 seeds show 1.97",
+        "a > b, margin 0.5: 2.67 [−1.23, 6.56] (seeds only), 10 seeds show 1.97, 9 seeds show the difference",
         "not run",
+        "–",
     ]
 
 
@@ -72,7 +76,8 @@ def test_a_row_says_which_update_was_never_reached():
     found = claims_table(long_table(ROWS), trainings, ReportSettings.load({"claims": claims}, where="report"))
     assert found is not None
     assert found.rows[0][3:] == [
-        "first update with dev_loss of at most 2.5: a at least 183 ± 29 (3)", "a > 100: 83 [35, inf]", "supported",
+        "first update with dev_loss of at most 2.5: a at least 183 ± 29 (3)", "a > 100: 83 [35, inf] (seeds only)",
+        "supported", "supported",
     ]  # fmt: skip
 
 

@@ -119,7 +119,9 @@ def test_impossible_values_are_refused(tmp_path, bad):
         gather_rows([write(tmp_path / "1.json", ROW, ROW | bad)])
 
 
-@pytest.mark.parametrize("bad", [{"n": 0}, {"n": None}, {"groups": "1 2"}, {"groups": " ".join(["x"] * 20)}])
+@pytest.mark.parametrize(
+    "bad", [{"n": 0}, {"n": None}, {"groups": "1"}, {"groups": " 1" * 21}, {"groups": " ".join(["x"] * 20)}]
+)
 def test_values_without_items_and_odd_groups_are_refused(tmp_path, bad):
     with pytest.raises(UserError, match=r"scores of dataset d, .* n must be above 0"):
         gather_rows([write(tmp_path / "1.json", ROW | bad)])

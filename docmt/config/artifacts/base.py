@@ -21,7 +21,7 @@ STAGE_VERSIONS = {
     "instances": 1,
     "training": 1,
     "decoding": 1,
-    "evaluation": 1,
+    "evaluation": 2,
     "report": 1,
 }
 """Stage versions, in order. If code changes a stage's output, raise the number, and studies will rebuild it."""

@@ -2,15 +2,28 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from statistics import NormalDist, fmean, stdev
+from dataclasses import dataclass, field
+from statistics import fmean, stdev
 from typing import Literal
 
 import numpy as np
 import pandas as pd
 
-from docmt.evaluation.metrics import ACCURACIES, OF_REFERENCES, find_metric
+from docmt.evaluation.metrics import find_metric
 from docmt.report.claims.claim import Claim, ClaimedDifference, Term
+from docmt.report.claims.intervals import (
+    CONFIDENCE,
+    POWER,
+    TAIL,
+    ErrorSource,
+    error_source,
+    half_width,
+    holm,
+    p_value,
+    seeds_needed,
+    smallest_effect,
+    with_seeds,
+)
 from docmt.report.dataframes import Record, column, groups, is_missing, keep, records, select
 from docmt.report.input_files import History
 from docmt.report.numbers import MISSING, format_number, format_score
@@ -19,17 +32,15 @@ from docmt.report.tables import Table, label
 
 Verdict = Literal["supported", "refuted", "control failed", "inconclusive", "underpowered", "not run"]
 
-CONFIDENCE = 0.9  # interval level, so that both ends are one-sided tests at 5 %
-POWER = 0.8  # detection probability at the smallest detectable effect
 AFFORDABLE_SEEDS = 10  # maximum that users can train. Claims that need more seeds are underpowered
-WITH_ERRORS = (*ACCURACIES, *OF_REFERENCES)  # metrics whose `low` and `high` are 95 % intervals over items
-WILSON = NormalDist().inv_cdf(0.975)  # half the width of the intervals in score files, in standard errors
-HEADER = ["Claim", "Paper", "Reported", "Measured", "Difference", "Verdict"]
-WIDTHS = (30, 16, 24, 34, 24, 12)  # column widths in plain text
+HEADER = ["Claim", "Paper", "Reported", "Measured", "Difference", "Verdict", "Corrected"]
+WIDTHS = (30, 16, 24, 34, 24, 12, 12)  # column widths in plain text
 CAPTION = "Measured: mean ± sample deviation over seeds."
 NOTE = (
-    f"Difference: mean and {CONFIDENCE:.0%} interval, with the margin. "
-    f"For undecided claims, the smallest effect that {AFFORDABLE_SEEDS} seeds would show ({POWER:.0%} power)."
+    f"Difference: mean and {CONFIDENCE:.0%} interval over seeds and test documents, with the margin. "
+    f"For undecided claims, the smallest effect that {AFFORDABLE_SEEDS} seeds would show, and the number of seeds that "
+    f"would show the measured difference ({POWER:.0%} power). "
+    "Corrected: verdict after Holm's correction over the claims in this table."
 )
 UNDECIDED = ("inconclusive", "underpowered")
 HISTORY_DIGITS = 3
@@ -40,8 +51,7 @@ class Score:
     """A run's score."""
 
     value: float
-    error: float = 0.0  # standard error over test items (0: not estimated)
-    groups: tuple[float, ...] = ()  # scores by item group (`group_means`), if recorded
+    groups: Mapping[tuple, np.ndarray] = field(default_factory=dict)  # `group_values` by set of test documents
     is_at_least: bool = False  # value never reached: `value` is the last update
 
 
@@ -55,7 +65,10 @@ class JudgedComparison:
     Attributes:
         seeds: seeds that all systems in the comparison have. If there are not enough, all numbers are NaN.
         mean, sd, low, high: statistics and interval for the difference over these seeds. An unknown bound is infinite.
-        shown: smallest effect that `AFFORDABLE_SEEDS` can show with the same variation between seeds and items.
+        documents: errors over test documents. Empty if the metric has none, so that the interval covers seeds only.
+        p_supported, p_refuted: one-sided p values of the two verdicts.
+        shown: smallest effect that `AFFORDABLE_SEEDS` can show with the same variation between seeds and documents.
+        needed: number of seeds that show the measured difference (None: more than `seeds_needed` tries).
     """
 
     comparison: ClaimedDifference
@@ -65,7 +78,11 @@ class JudgedComparison:
     sd: float = math.nan
     low: float = math.nan
     high: float = math.nan
+    documents: Sequence[ErrorSource] = ()
+    p_supported: float = math.nan
+    p_refuted: float = math.nan
     shown: float = math.nan
+    needed: int | None = None
 
 
 @dataclass(frozen=True)
@@ -85,6 +102,16 @@ class JudgedClaim:
             return "not run" if self.control.verdict == "not run" else "control failed"
         order: list[Verdict] = ["not run", "refuted", "underpowered", "inconclusive", "supported"]
         return min((finding.verdict for finding in self.findings), key=order.index)
+
+    @property
+    def p_supported(self) -> float:
+        """P value of "supported": the largest over the comparisons, since all must hold."""
+        return max(finding.p_supported for finding in self.findings)
+
+    @property
+    def p_refuted(self) -> float:
+        """P value of "refuted": the smallest over the comparisons, times their number, since one suffices."""
+        return min(1.0, len(self.findings) * min(finding.p_refuted for finding in self.findings))
 
 
 def judge(name: str, claims: Mapping[str, Claim], scores: pd.DataFrame, histories: Sequence[History]) -> JudgedClaim:
@@ -117,16 +144,15 @@ def _join(rows: Sequence[Record]) -> Score:
     """Return the score over several item groups."""
     sizes = [float(row["n"]) for row in rows]
     shares = [size / sum(sizes) for size in sizes]
-    errors = [
-        0.0 if row["metric"] not in WITH_ERRORS or is_missing(row["low"]) else (row["high"] - row["low"]) / (2 * WILSON)
-        for row in rows
-    ]
     value = sum(share * row["value"] for share, row in zip(shares, rows, strict=True))
-    error = math.hypot(*(share * item_error for share, item_error in zip(shares, errors, strict=True)))
-    if any(is_missing(row["groups"]) for row in rows):
-        return Score(value, error)
-    groups = [[float(mean) for mean in row["groups"].split()] for row in rows]
-    return Score(value, error, tuple(np.dot(shares, groups).tolist()))
+    groups = {}
+    for share, row in zip(shares, rows, strict=True):
+        if is_missing(row["groups"]):
+            return Score(value)
+        values = np.array(row["groups"].split(), dtype="float64")
+        # Scores of systems on the same reference text have the same groups. Every distance has other items.
+        groups[str(row["data"]), str(row["distance"]), len(values)] = share * values
+    return Score(value, groups)
 
 
 def _from_histories(claim: Claim, term: Term, histories: Sequence[History]) -> dict[int, Score]:
@@ -163,53 +189,61 @@ def _compare(claim: Claim, comparison: ClaimedDifference, measured: Mapping[Term
     differences = [
         comparison.difference({term: measured[term][seed].value for term in comparison.weights}) for seed in seeds
     ]
-    error = _error_over_items(comparison, [[measured[term][seed] for seed in seeds] for term in comparison.weights])
+    runs = [[measured[term][seed] for seed in seeds] for term in comparison.weights]
+    documents = _document_errors(list(comparison.weights.values()), runs)
     # Differences are taken seed by seed, so that all systems count with the same seeds.
     mean, sd = fmean(differences), stdev(differences)
-    half = half_width(sd, len(seeds), error=error)
+    sources = with_seeds(sd, len(seeds), documents)
+    half = float(half_width(sources))
     low, high = mean - half, mean + half
     # If a training never reached the value, one bound is unknown. Only longer training could find it, not more
     # seeds.
     for term, weight in comparison.weights.items():
         if any(measured[term][seed].is_at_least for seed in seeds):
             low, high = (low, math.inf) if weight > 0 else (-math.inf, high)
-    shown = smallest_effect(sd, AFFORDABLE_SEEDS, error=error)
     verdict = decide(comparison, low, high, margin=claim.margin)
-    is_near = min(abs(mean - end) for end in claimed_range(comparison, claim.margin)) <= shown
-    if verdict == "inconclusive" and is_near and math.isfinite(high - low):
+    least, most = claimed_range(comparison, claim.margin)
+    needed = seeds_needed(min(abs(mean - least), abs(mean - most)), sd, documents)
+    if verdict == "inconclusive" and (needed is None or needed > AFFORDABLE_SEEDS) and math.isfinite(high - low):
         verdict = "underpowered"
-    return JudgedComparison(comparison, verdict, seeds, mean, sd, low, high, shown)
+
+    def p_beyond(distance: float, bound: float) -> float:
+        if math.isinf(distance):  # a range without this limit
+            return float(distance < 0)
+        return 1.0 if math.isinf(bound) else p_value(distance, sources)
+
+    if half:
+        p_supported = max(p_beyond(mean - least, low), p_beyond(most - mean, high))
+        p_refuted = min(p_beyond(least - mean, high), p_beyond(mean - most, low))
+    else:
+        p_supported, p_refuted = float(verdict != "supported"), float(verdict != "refuted")
+    return JudgedComparison(
+        comparison,
+        verdict,
+        seeds,
+        mean,
+        sd,
+        low,
+        high,
+        documents=documents,
+        p_supported=p_supported,
+        p_refuted=p_refuted,
+        shown=smallest_effect(with_seeds(sd, AFFORDABLE_SEEDS, documents)),
+        needed=needed,
+    )
 
 
-def _error_over_items(comparison: ClaimedDifference, sides: Sequence[Sequence[Score]]) -> float:
-    """Return a mean difference's standard error over items. `sides` contains runs by term."""
-    weights = list(comparison.weights.values())
+def _document_errors(weights: Sequence[int], sides: Sequence[Sequence[Score]]) -> list[ErrorSource]:
+    """Return a mean difference's error over test documents, by set of documents. `sides` contains runs by term."""
     if not all(run.groups for side in sides for run in side):
-        # Without groups, terms count as if they had different items.
-        return math.hypot(
-            *(weight * fmean(run.error for run in side) for weight, side in zip(weights, sides, strict=True))
-        )
-    # Systems mostly fail on the same items, so that most variation cancels. With other items, nothing cancels.
-    differences = np.dot(weights, [np.mean([run.groups for run in side], axis=0) for side in sides])
-    return float(differences.std(ddof=1) / len(differences) ** 0.5)
-
-
-def half_width(sd: float, n_seeds: int, *, error: float) -> float:
-    """Return half a mean difference's interval, from Student's t over seeds and the standard error over items."""
-    from scipy.special import stdtrit  # slow to import, and most reports have no claims
-
-    tail = (1 + CONFIDENCE) / 2
-    return math.hypot(float(stdtrit(n_seeds - 1, tail)) * sd / math.sqrt(n_seeds), NormalDist().inv_cdf(tail) * error)
-
-
-def smallest_effect(sd: float, n_seeds: int, *, error: float) -> float:
-    """Return the smallest distance from a limit that a test with `half_width` detects with `POWER`."""
-    from scipy.special import nctdtrinc, stdtrit
-
-    tail = (1 + CONFIDENCE) / 2
-    noncentrality = float(nctdtrinc(n_seeds - 1, 1 - POWER, stdtrit(n_seeds - 1, tail)))
-    normal = NormalDist().inv_cdf(tail) + NormalDist().inv_cdf(POWER)
-    return math.hypot(noncentrality * sd / math.sqrt(n_seeds), normal * error)
+        return []
+    # Systems mostly fail on the same documents, so that most variation cancels. With other documents, nothing cancels.
+    differences: dict[tuple, np.ndarray] = {}
+    for weight, side in zip(weights, sides, strict=True):
+        for run in side:
+            for documents, values in run.groups.items():
+                differences[documents] = differences.get(documents, 0.0) + weight * values / len(side)
+    return [error_source(values) for values in differences.values()]
 
 
 def claimed_range(comparison: ClaimedDifference, margin: float) -> tuple[float, float]:
@@ -235,19 +269,44 @@ def claims_table(
     if not chosen:
         return None
     judgments = [judge(name, settings.claims, scores, histories) for name in chosen]
+    corrected = correct(judgments)
     return Table(
         "claims",
         "Claims",
-        pd.DataFrame([_row(judgment, settings) for judgment in judgments], columns=HEADER),
+        pd.DataFrame(
+            [_row(judgment, verdict, settings) for judgment, verdict in zip(judgments, corrected, strict=True)],
+            columns=HEADER,
+        ),
         [label(heading) for heading in HEADER],
         caption=CAPTION,
         note=NOTE,
-        full=pd.DataFrame([record for judgment in judgments for record in _records(judgment)]),
+        full=pd.DataFrame(
+            record
+            for judgment, verdict in zip(judgments, corrected, strict=True)
+            for record in _records(judgment, verdict)
+        ),
         widths=WIDTHS,
     )
 
 
-def _row(judgment: JudgedClaim, settings: ReportSettings) -> list[str]:
+def correct(judgments: Sequence[JudgedClaim]) -> list[str]:
+    """Return the claims' verdicts after Holm's correction over all judged claims.
+
+    The probability of any wrong "supported" is then at most 5 %, and so is the probability of any wrong "refuted".
+    """
+    tested = [judgment for judgment in judgments if judgment.verdict not in ("not run", "control failed")]
+    verdicts = {judgment.name: "undecided" for judgment in tested}
+    for verdict, ps in (
+        ("supported", [judgment.p_supported for judgment in tested]),
+        ("refuted", [judgment.p_refuted for judgment in tested]),
+    ):
+        for judgment, p in zip(tested, holm(ps), strict=True):
+            if judgment.verdict == verdict and p <= TAIL:
+                verdicts[judgment.name] = verdict
+    return [verdicts.get(judgment.name, MISSING) for judgment in judgments]
+
+
+def _row(judgment: JudgedClaim, corrected: str, settings: ReportSettings) -> list[str]:
     claim = judgment.claim
     only = [*map(str, claim.distances), *filter(None, (claim.phenomenon, claim.kind))]
     what = f"{claim.metric}, {claim.test}" + (f" ({', '.join(only)})" if only else "")
@@ -275,6 +334,7 @@ def _row(judgment: JudgedClaim, settings: ReportSettings) -> list[str]:
         f"{what}: {'; '.join(measured)}",
         "; ".join(_difference(claim, finding) for finding in judgment.findings),
         judgment.verdict,
+        corrected,
     ]
 
 
@@ -287,8 +347,13 @@ def _difference(claim: Claim, finding: JudgedComparison) -> str:
         return f"{comparison}: {len(finding.seeds)} of {claim.min_seeds} seeds"
     values = (finding.mean, finding.low, finding.high, finding.shown)
     mean, low, high, effect = (format_number(value, digits=digits) for value in values)
-    shown = f", {AFFORDABLE_SEEDS} seeds show {effect}" if finding.verdict in UNDECIDED else ""
-    return f"{comparison}: {mean} [{low}, {high}]{shown}"
+    only = "" if finding.documents else " (seeds only)"
+    shown = ""
+    if finding.verdict in UNDECIDED:
+        shown = (
+            f", {AFFORDABLE_SEEDS} seeds show {effect}, {finding.needed or 'no number of'} seeds show the difference"
+        )
+    return f"{comparison}: {mean} [{low}, {high}]{only}{shown}"
 
 
 def _digits(claim: Claim) -> int:
@@ -297,11 +362,11 @@ def _digits(claim: Claim) -> int:
     return HISTORY_DIGITS if claim.is_of_history else find_metric(claim.metric).digits
 
 
-def _records(judgment: JudgedClaim) -> list[dict]:
+def _records(judgment: JudgedClaim, corrected: str) -> list[dict]:
     """Return one record per comparison."""
     claim = judgment.claim
     names = ("statement", "paper", "source", "reported", "metric", "test")
-    facts = {"claim": judgment.name, "verdict": judgment.verdict, "control": claim.control}
+    facts = {"claim": judgment.name, "verdict": judgment.verdict, "corrected": corrected, "control": claim.control}
     facts |= {name: getattr(claim, name) for name in names}
     return [
         facts
@@ -314,7 +379,11 @@ def _records(judgment: JudgedClaim) -> list[dict]:
             "sd": finding.sd,
             "low": finding.low,
             "high": finding.high,
+            "document_error": math.hypot(*(float(source.error) for source in finding.documents)),
+            "p_supported": finding.p_supported,
+            "p_refuted": finding.p_refuted,
             "shown": finding.shown,
+            "seeds_needed": finding.needed,
         }
         for finding in judgment.findings
     ]
