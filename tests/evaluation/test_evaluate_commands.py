@@ -125,8 +125,8 @@ def test_compare_finds_documents_at_blank_lines(tmp_path, capsys):
     assert compare(write_lines(shifted, ["Ein Satz .", "", "Noch ein Satz .", "", "Das Ende ist nah ."])) == 2
     assert "x.de: line 3 has text, but this line of the reference is blank" in capsys.readouterr().err
     # A second reference in the form of the first.
-    assert compare(same, references=(reference, same), out=tmp_path / "table.csv") == 0
-    assert not (tmp_path / ".checksums").exists()
+    for _ in range(2):  # the same command replaces its own output
+        assert compare(same, references=(reference, same), out=tmp_path / "table.csv") == 0
     reference.write_text("\n")
     assert compare(same) == 2
     assert "r.de: contains no sentences to score" in capsys.readouterr().err
