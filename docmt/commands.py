@@ -93,9 +93,11 @@ def settings_at(where: str, help: str = "") -> Parameter:
     return option(help, converter=convert, accepts_keys=False, n_tokens=1, metavar="JSON", show_default=False)
 
 
-def as_argument(settings: Any) -> str:
-    """Return settings as one line of JSON with sorted keys, so that equal settings give equal text."""
-    text = json.dumps(settings, sort_keys=True, ensure_ascii=False, default=lambda part: part.model_dump(mode="json"))
+def as_argument(settings: Any, *, sort_keys: bool = True) -> str:
+    """Return settings as one line of JSON. With sorted keys, equal settings give equal text."""
+    text = json.dumps(
+        settings, sort_keys=sort_keys, ensure_ascii=False, default=lambda part: part.model_dump(mode="json")
+    )
     # Snakemake's report writes parameters into a script, which `</script>` would end.
     return text.replace("<", "\\u003c")
 

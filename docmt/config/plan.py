@@ -5,6 +5,7 @@ For example, `plan.input("model", "init")` returns the `init` input files for th
 """
 
 import operator
+import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -76,7 +77,10 @@ class Plan:
 
     def settings(self, artifact: str) -> Callable[[Any], str]:
         """Return a function for the command's settings as JSON. A dry run shows changes in them."""
-        return self._of(artifact, lambda declared: as_argument(declared.params["settings"]))
+        # The report shows tables, figures and claims in the order of the configuration.
+        return self._of(
+            artifact, lambda declared: as_argument(declared.params["settings"], sort_keys=declared.stage != "report")
+        )
 
     def fingerprint(self, artifact: str) -> Callable[[Any], str]:
         """Return a function that hashes settings and everything upstream. Snakemake reruns a job if the hash differs.
@@ -203,7 +207,7 @@ class Plan:
 
     def mtdata_pattern(self) -> str:
         """Pattern for mtdata dataset ids and document boundaries, as in paths to fetched files."""
-        return wildcard_regex(row.dataset_id for row in self.config.corpora.mtdata.values())
+        return wildcard_regex(re.escape(row.dataset_id) for row in self.config.corpora.mtdata.values())
 
     def filtered_pattern(self) -> str:
         """Pattern for datasets with filters. It only matches paths to filtered parts."""

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -21,7 +21,7 @@ from docmt.settings import Settings, UserPath
 SPLIT = "all"
 """Name of the only split of a corpus."""
 PROGRAM = Path(__file__).with_name("mtdata_program.py")
-DatasetId = Annotated[str, Field(pattern=r"^[^-\s/]+-[^-\s/]+-[^-\s/]+-[^-\s/]+-[^-\s/]+$")]
+DatasetId = Annotated[str, Field(pattern=r"^[\w.+]+(-[\w.+]+){4}$")]
 
 
 class MtdataCorpus(Settings):
@@ -29,7 +29,7 @@ class MtdataCorpus(Settings):
 
     id: DatasetId
     """Name in mtdata, for example `Statmt-europarl-10-deu-eng`."""
-    documents: Literal["blank_lines"] | str | None = None
+    documents: Annotated[str, Field(pattern=r"^[\w.+-]+$")] | None = None
     """Document boundaries: a metadata field, such as `doc_id`, or `blank_lines`. Default: every pair is a document."""
     python: UserPath | None = None
     """Python of an environment with mtdata (`workflow/envs/mtdata.yml`). Default: the Python that runs docmt."""

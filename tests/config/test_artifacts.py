@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from smoke_study import ROOT, StudyView, smoke_config, smoke_study
+from smoke_study import ROOT, StudyView, smoke_config, smoke_study, smoke_values
 
 from docmt.config.artifacts.base import ARTIFACTS, RULES, STAGE_VERSIONS, Artifact, Study, artifact
 from docmt.config.artifacts.study import STAGES, final_outputs, targets
@@ -287,6 +287,24 @@ def test_scoring_ignores_the_precision(smoke):
         part = "pronoun" if made == "probabilities" else "test_smoke"
         mine, theirs = (getattr(study, made)(*RUN, part) for study in (smoke, other))
         assert (mine.params, mine.fingerprint) == (theirs.params, theirs.fingerprint)
+
+
+def test_report_keeps_the_configured_order():
+    values = smoke_values()
+    tables, figures = values["report"]["tables"], values["report"]["figures"]
+    values["report"]["tables"] = {name: tables["table_1"] for name in ("table_9", "table_10", "appendix")}
+    figures["figure_2"]["series"] = {"Z": ["rst_mix"], "A": ["sentence_transformer"]}
+    figures["figure_1"] = figures["figure_2"]
+    plan = Plan(load_config(values))
+    report = json.loads(plan.settings("report")({}))
+    assert list(report["tables"]) == ["table_9", "table_10", "appendix"]
+    assert list(report["figures"]) == ["figure_2", "figure_1"]
+    assert list(report["figures"]["figure_2"]["series"]) == ["Z", "A"]
+    values["report"]["tables"] = dict(reversed(values["report"]["tables"].items()))
+    other = Plan(load_config(values))
+    assert other.settings("report")({}) != plan.settings("report")({})
+    run = {"dataset": "smoke", "system": "rst_mix", "seed": "1"}
+    assert other.settings("model")(run) == plan.settings("model")(run)
 
 
 @pytest.mark.parametrize("tasks", [["documents"], ["documents", "pairs"]])
