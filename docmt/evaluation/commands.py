@@ -207,7 +207,7 @@ def cxmi(
         discourse: source document trees.
     """
     prefix = _prefix_unless_suite(texts, suite, command="cxmi")
-    chosen = choose_device(device, threads)
+    torch_device = choose_device(device, threads)
     import numpy as np
 
     from docmt.decoding.contrastive_scoring import Candidate, TargetScorer
@@ -216,10 +216,10 @@ def cxmi(
     from docmt.models.gpus import DeviceMeter
     from docmt.models.model_file import load_model
 
-    meter = DeviceMeter(chosen)
+    meter = DeviceMeter(torch_device)
     # As in contrastive scoring: differences are smaller than rounding errors in half precision.
     exact = settings.model_copy(update={"precision": "float32"})
-    scorer = TargetScorer(load_model(model, fingerprint=model_fingerprint), exact, device=chosen)
+    scorer = TargetScorer(load_model(model, fingerprint=model_fingerprint), exact, device=torch_device)
     trees = [document for file in discourse for document in read_discourse(file)] if discourse else None
     if suite is not None:
         reference, items = suite, read_suite(suite)

@@ -138,8 +138,8 @@ def check_items(
     items: Sequence[ContrastiveItem], scores: Mapping[str, Sequence[float]], *, where: str = "log probabilities"
 ) -> None:
     """Raise UserError if scores belong to an item that is not in the suite."""
-    known = {item.id for item in items}
-    stranger = next((name for name in scores if name not in known), None)
+    ids = {item.id for item in items}
+    stranger = next((name for name in scores if name not in ids), None)
     if stranger is not None:
         raise UserError(f"{where}: item {stranger!r} is not in the suite: use the same suite")
 
@@ -185,5 +185,5 @@ def range_of(distance: float) -> str:
 
 def sort_ranges(names: Iterable[str]) -> list[str]:
     """Return range names, sorted by distance."""
-    chosen = set(names)
-    return [name for name in RANGES if name in chosen]
+    selection = set(names)
+    return [name for name in RANGES if name in selection]

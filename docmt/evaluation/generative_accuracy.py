@@ -71,13 +71,13 @@ def find_expected(item: GenerativeItem, payload: str, *, lang: str) -> tuple[int
                 return (start, start + len(token)) if start >= 0 else (0, len(payload))
             end = start + len(token) if start >= 0 else end
         return None
-    places = [place for place, character in enumerate(payload) for _ in character.lower()]
-    kept = [pair for pair in zip(payload.lower(), places, strict=True) if pair[0] not in string.punctuation]
+    places = [position for position, character in enumerate(payload) for _ in character.lower()]
+    letters = [pair for pair in zip(payload.lower(), places, strict=True) if pair[0] not in string.punctuation]
     # As in ctxpro, `expected` keeps its punctuation, so that words with punctuation are never found.
-    start = f" {''.join(letter for letter, _ in kept)} ".find(f" {expected} ")
+    start = f" {''.join(letter for letter, _ in letters)} ".find(f" {expected} ")
     if start < 0:
         return None
-    matched = [place for _, place in kept[start : start + len(expected)]]
+    matched = [position for _, position in letters[start : start + len(expected)]]
     return matched[0], matched[-1] + 1
 
 

@@ -250,6 +250,6 @@ def scoring_packages(names: Sequence[str]) -> dict[str, str]:
 def score_translations(test: TranslatedTest) -> list[ScoreRow]:
     """Return rows for all metrics in the settings, and for metrics that are always reported."""
     check_target_language(test.settings, test.tgt_lang)
-    chosen = {METRICS[name].scorer for name in test.settings.metrics}
-    scorers = dict.fromkeys(m.scorer for m in METRICS.values() if m.scorer and (m.always or m.scorer in chosen))
+    selection = {METRICS[name].scorer for name in test.settings.metrics}
+    scorers = dict.fromkeys(m.scorer for m in METRICS.values() if m.scorer and (m.always or m.scorer in selection))
     return [row for scorer in scorers for row in scorer(test)]

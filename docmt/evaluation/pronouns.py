@@ -52,8 +52,8 @@ class PronounLists(Settings):
         """Read the lists for a language pair. Raises NotComputableError if there are none."""
         path = LISTS / f"{language_of(src_lang)}-{language_of(tgt_lang)}.yaml"
         if not path.is_file():
-            known = ", ".join(sorted(file.stem for file in LISTS.glob("*.yaml")))
-            raise NotComputableError(f"there is no list of pronouns for {src_lang}-{tgt_lang} (only for {known})")
+            pairs = ", ".join(sorted(file.stem for file in LISTS.glob("*.yaml")))
+            raise NotComputableError(f"there is no list of pronouns for {src_lang}-{tgt_lang} (only for {pairs})")
         return cls.load(yaml.safe_load(path.read_text(encoding="utf-8")), where=path.name)
 
     @field_validator("source", "target", mode="before")

@@ -126,7 +126,7 @@ def with_finite_numbers(row: Mapping[str, Any]) -> dict[str, Any]:
     odd = {key: row[key] for key in NUMBERS if isinstance(row.get(key), float) and not math.isfinite(row[key])}
     if not odd:
         return dict(row)
-    shown = ", ".join(f"{key} {number}" for key, number in odd.items())
-    log.warning("%s has no number, but %s", row["metric"], shown)
+    numbers = ", ".join(f"{key} {number}" for key, number in odd.items())
+    log.warning("%s has no number, but %s", row["metric"], numbers)
     reason = NOT_COMPUTED if "value" in odd else f"{row['signature']}|{WARNING}"
-    return {**row, **dict.fromkeys(odd), "signature": f"{reason}no number, but {shown}"}
+    return {**row, **dict.fromkeys(odd), "signature": f"{reason}no number, but {numbers}"}

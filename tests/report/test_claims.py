@@ -263,7 +263,7 @@ def test_failed_control_precedes_missing_scores():
 def test_effects_that_ten_seeds_cannot_show_are_underpowered(values, verdict):
     found = judged(of_seeds("a", *values) + of_seeds("b", 0.0, 0.0, 0.0), "a > b").findings[0]
     assert found.verdict == verdict
-    assert found.shown == pytest.approx(2.6969 * found.sd / math.sqrt(10), rel=1e-4)
+    assert found.detectable == pytest.approx(2.6969 * found.sd / math.sqrt(10), rel=1e-4)
 
 
 def family(**scores):

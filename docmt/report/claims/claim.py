@@ -84,8 +84,8 @@ def _compare(
             factor = sign if operator == "+" else -sign
             if NUMBER.fullmatch(word):
                 constant += factor * float(word)
-            elif found := TERM.fullmatch(word):
-                weights[Term(*found.groups())] += factor
+            elif match := TERM.fullmatch(word):
+                weights[Term(*match.groups())] += factor
             else:
                 raise ValueError(f"cannot read {word!r}; {HINT}")
     used = {term: weight for term, weight in weights.items() if weight}
@@ -107,8 +107,8 @@ def _metric(name: str) -> str:
         better = name.replace(ENTROPY, BELOW_UNIFORM)
         raise ValueError(f"{name!r} depends on the number of keys that a mask leaves; use {better!r}")
     if not _is_of_history(name) and name not in METRICS:
-        known = [*METRICS, *LOSSES, f"{BELOW_UNIFORM}cross"]
-        raise ValueError(f"must name a metric or a column of the training history ({nearest(name, known)})")
+        names = [*METRICS, *LOSSES, f"{BELOW_UNIFORM}cross"]
+        raise ValueError(f"must name a metric or a column of the training history ({nearest(name, names)})")
     return name
 
 

@@ -67,7 +67,7 @@ class JudgedComparison:
         mean, sd, low, high: statistics and interval for the difference over these seeds. An unknown bound is infinite.
         documents: errors over test documents. Empty if the metric has none, so that the interval covers seeds only.
         p_supported, p_refuted: one-sided p values of the two verdicts.
-        shown: smallest effect that `AFFORDABLE_SEEDS` can show with the same variation between seeds and documents.
+        detectable: smallest effect that `AFFORDABLE_SEEDS` can show with the same variation of seeds and documents.
         needed: number of seeds that show the measured difference (None: more than `seeds_needed` tries).
     """
 
@@ -81,7 +81,7 @@ class JudgedComparison:
     documents: Sequence[ErrorSource] = ()
     p_supported: float = math.nan
     p_refuted: float = math.nan
-    shown: float = math.nan
+    detectable: float = math.nan
     needed: int | None = None
 
 
@@ -228,7 +228,7 @@ def _compare(claim: Claim, comparison: ClaimedDifference, measured: Mapping[Term
         documents=documents,
         p_supported=p_supported,
         p_refuted=p_refuted,
-        shown=smallest_effect(with_seeds(sd, AFFORDABLE_SEEDS, documents)),
+        detectable=smallest_effect(with_seeds(sd, AFFORDABLE_SEEDS, documents)),
         needed=needed,
     )
 
@@ -265,10 +265,10 @@ def claims_table(
     scores: pd.DataFrame, histories: Sequence[History], settings: ReportSettings, *, names: Sequence[str] | None = None
 ) -> Table | None:
     """Judge all claims in the settings, or the named claims. None without any."""
-    chosen = names or list(settings.claims)
-    if not chosen:
+    selection = names or list(settings.claims)
+    if not selection:
         return None
-    judgments = [judge(name, settings.claims, scores, histories) for name in chosen]
+    judgments = [judge(name, settings.claims, scores, histories) for name in selection]
     corrected = correct(judgments)
     return Table(
         "claims",
@@ -345,15 +345,15 @@ def _difference(claim: Claim, finding: JudgedComparison) -> str:
     )
     if finding.verdict == "not run":
         return f"{comparison}: {len(finding.seeds)} of {claim.min_seeds} seeds"
-    values = (finding.mean, finding.low, finding.high, finding.shown)
+    values = (finding.mean, finding.low, finding.high, finding.detectable)
     mean, low, high, effect = (format_number(value, digits=digits) for value in values)
     only = "" if finding.documents else " (seeds only)"
-    shown = ""
+    power = ""
     if finding.verdict in UNDECIDED:
-        shown = (
+        power = (
             f", {AFFORDABLE_SEEDS} seeds show {effect}, {finding.needed or 'no number of'} seeds show the difference"
         )
-    return f"{comparison}: {mean} [{low}, {high}]{only}{shown}"
+    return f"{comparison}: {mean} [{low}, {high}]{only}{power}"
 
 
 def _digits(claim: Claim) -> int:
@@ -382,7 +382,7 @@ def _records(judgment: JudgedClaim, corrected: str) -> list[dict]:
             "document_error": math.hypot(*(float(source.error) for source in finding.documents)),
             "p_supported": finding.p_supported,
             "p_refuted": finding.p_refuted,
-            "shown": finding.shown,
+            "shown": finding.detectable,
             "seeds_needed": finding.needed,
         }
         for finding in judgment.findings
