@@ -1,4 +1,4 @@
-"""Paths in a study, as templates with names in braces, relative to the study folder."""
+"""Paths in a study that are declared and read, as templates with names in braces, relative to the study folder."""
 
 import re
 from collections.abc import Iterable
@@ -10,7 +10,6 @@ RUN = "results/{dataset}/runs/{system}/seed{seed}"
 MODEL = f"{RUN}/model.pt"
 HISTORY = f"{RUN}/history.csv"
 OUTPUT = f"{RUN}/decoding/{{output}}"
-DIFFERENCES = "results/{dataset}/runs/{system}/against/{baseline}.json"
 CORPUS = "results/corpora/{corpus}/{languages}"
 CORPUS_COUNTS = f"{CORPUS}/{{split}}.counts.json"
 SPLIT = "results/{dataset}/corpora/{languages}/{split}"
@@ -19,12 +18,8 @@ INDEX = f"{SPLIT}.documents.tsv"
 OVERLAP = "results/{dataset}/corpora/overlap.json"
 ROUNDTRIP = "results/{dataset}/text/roundtrip.json"
 INSTANCES = "results/{dataset}/instances/{instances}/{split}/manifest.json"
-INSTANCE_COUNTS = "results/{dataset}/instances/statistics.csv"
-TREES = "results/{dataset}/discourse/{trees}"
 SEGMENTER_SCORES = "results/discourse/segmenters/{segmenter}/evaluation.json"
 PARSER_SCORES = "results/discourse/parsers/{parser}/evaluation.json"
-TABLE = "results/tables/{table}"
-FIGURE = "results/figures/{figure}"
 
 
 def names_in_path(template: str, path: str | Path) -> dict[str, str] | None:

@@ -8,7 +8,7 @@ from docmt.commands import CommandGroup, OutFile, SrcLang, TgtLang, option, sett
 from docmt.corpora.documents import single_prefix
 from docmt.errors import UserError
 from docmt.outputs import Output, suffixed
-from docmt.report.report_files import ReaderFiles, ReportFiles
+from docmt.report.report_files import Differences, Histories, ReaderFiles, ReportFiles
 from docmt.report.settings import ReportSettings
 from docmt.report.study_facts import StudyFacts
 from docmt.settings import look_up
@@ -20,11 +20,6 @@ REPORT_PARTS = ("report.html", "tables", "figures")
 Settings = Annotated[ReportSettings, settings_at("report")]
 Study = Annotated[StudyFacts, settings_at("study", "facts on systems and datasets (docs/report.md) as JSON or @FILE.")]
 ScoreFiles = Annotated[Sequence[Path], option("JSON files of `docmt evaluate`.", show_default=False)]
-Histories = Annotated[
-    Sequence[Path],
-    option("history.csv of `docmt train`, as DATASET/runs/SYSTEM/seedN/history.csv.", show_default=False),
-]
-Differences = Annotated[Sequence[Path], option("JSON files of `docmt evaluate difference`.", show_default=False)]
 Fingerprints = Annotated[
     Sequence[str],
     option("expected fingerprints. Scores and differences with other fingerprints are refused.", show_default=False),

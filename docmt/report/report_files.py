@@ -4,10 +4,18 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from cyclopts import Parameter
 
+from docmt.commands import option
 from docmt.paths import CORPUS_COUNTS, SPLIT_COUNTS, name_paths, names_in_path
+
+Histories = Annotated[
+    Sequence[Path],
+    option("history.csv of `docmt train`, as DATASET/runs/SYSTEM/seedN/history.csv.", show_default=False),
+]
+Differences = Annotated[Sequence[Path], option("JSON files of `docmt evaluate difference`.", show_default=False)]
 
 
 @Parameter(name="*", show_default=False)
@@ -15,8 +23,7 @@ from docmt.paths import CORPUS_COUNTS, SPLIT_COUNTS, name_paths, names_in_path
 class ReportFiles:
     """Input files of the report, in addition to scores."""
 
-    histories: Sequence[Path] = ()
-    """history.csv of `docmt train`, as DATASET/runs/SYSTEM/seedN/history.csv."""
+    histories: Histories = ()
     statistics: Sequence[Path] = ()
     """CSV files of `docmt instances count`."""
     overlaps: Sequence[Path] = ()
@@ -33,8 +40,7 @@ class ReportFiles:
     """Scores of segmenters, as discourse/segmenters/NAME/evaluation.json."""
     parsers: Sequence[Path] = ()
     """Scores of parsers, as discourse/parsers/NAME/evaluation.json."""
-    differences: Sequence[Path] = ()
-    """JSON files of `docmt evaluate difference`."""
+    differences: Differences = ()
     cases: Sequence[Path] = ()
     """CSV files of `docmt report cases`, as CASE.csv with the name in the settings."""
     benchmarks: Path | None = None

@@ -11,12 +11,12 @@ from docmt.config.artifacts.base import Artifact, Study, UserFile, artifact, wit
 from docmt.config.references import CONTROLLED_LANGUAGES, corpus_kind, corpus_languages, readable_corpus
 from docmt.config.study_rows import SENTENCES
 from docmt.corpora.catalog import load_catalog
+from docmt.corpora.documents import INDEX_SUFFIX as INDEX
 from docmt.corpora.file_patterns import matching_files
 from docmt.errors import UserError
 from docmt.models.published.catalog import CONFIG, find_model, is_published, load_models, study_folder
 from docmt.settings import nearest
 
-INDEX = ".documents.tsv"
 COUNTS = ".counts.json"
 
 
@@ -111,7 +111,7 @@ def dataset_split(study: Study, dataset: str, split: str) -> Artifact:
     row = study.config.datasets[dataset]
     languages = row.part_languages(split)
     members = [member(study, dataset, reference, split) for reference in row.all_parts()[split]]
-    prefix = split_prefix(study, dataset, split)
+    prefix = paths.SPLIT.format(dataset=dataset, languages="-".join(languages), split=split)
     inputs: dict[str, list[Artifact]] = {"members": members}
     # Prefixes are recorded, because ids of documents contain their names.
     params: dict[str, Any] = {"languages": languages, "inputs": [_prefix(text) for text in members]}
@@ -191,12 +191,6 @@ def text_counts(study: Study) -> list[Artifact]:
             texts += [member(study, dataset, reference, part) for reference in read]
         texts += [dataset_split(study, dataset, part) for part in row.filters]
     return without_duplicates(replace(text, files=[_prefix(text) + COUNTS]) for text in texts)
-
-
-def split_prefix(study: Study, dataset: str, split: str) -> str:
-    """Return the path prefix for a dataset's split."""
-    languages = "-".join(study.config.datasets[dataset].part_languages(split))
-    return paths.SPLIT.format(dataset=dataset, languages=languages, split=split)
 
 
 def language_pair(study: Study, dataset: str) -> dict[str, str]:

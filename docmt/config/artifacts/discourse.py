@@ -79,7 +79,7 @@ def document_trees(study: Study, dataset: str, trees: str, part: str) -> Artifac
         return Artifact(file.files, {"user_file": file, "text": text})
     # The trees do not depend on the number of shards.
     n_shards = row.n_shards if row.segmenter and part == "train" else 1
-    folder = paths.TREES.format(dataset=dataset, trees=trees)
+    folder = f"results/{dataset}/discourse/{trees}"
     files = [f"{folder}/{part}.{shard}-of-{n_shards}.discourse.jsonl" for shard in range(1, n_shards + 1)]
     inputs: dict[str, Any] = {"text": [], "documents": [], "suite": []}
     inputs |= {"documents": text.select(INDEX)} if suite_name is None else {"suite": text}
@@ -103,7 +103,7 @@ def document_trees(study: Study, dataset: str, trees: str, part: str) -> Artifac
 def tree_statistics(study: Study, dataset: str, trees: str) -> Artifact:
     """Counts of trees and relations in all splits of a dataset."""
     splits = {split: document_trees(study, dataset, trees, split) for split in study.config.datasets[dataset].parts()}
-    folder = paths.TREES.format(dataset=dataset, trees=trees)
+    folder = f"results/{dataset}/discourse/{trees}"
     return Artifact(
         [f"{folder}/statistics.csv", f"{folder}/relations.csv"],
         {"trees": list(splits.values())},

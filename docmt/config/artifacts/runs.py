@@ -61,7 +61,7 @@ def instance_statistics(study: Study, dataset: str) -> Artifact:
     """Counts of all instances of a dataset."""
     rows = dataset_instances(study.config, dataset)
     return Artifact(
-        [paths.INSTANCE_COUNTS.format(dataset=dataset)],
+        [f"results/{dataset}/instances/statistics.csv"],
         {"manifests": [instances(study, dataset, name, part) for name, part in rows]},
         reads_paths=True,
     )

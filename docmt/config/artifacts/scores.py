@@ -4,7 +4,6 @@ import functools
 from collections.abc import Iterable
 from typing import Any
 
-from docmt import paths
 from docmt.config.artifacts.base import Artifact, Study, UserFile, artifact
 from docmt.config.artifacts.corpora import dataset_split, dataset_suite, language_pair
 from docmt.config.artifacts.runs import (
@@ -79,7 +78,7 @@ def differences(study: Study, dataset: str, system: str, baseline: str) -> Artif
         return [run_output(study, dataset, name, str(run.seed), part) for part in parts for run in runs]
 
     return Artifact(
-        [paths.DIFFERENCES.format(dataset=dataset, system=system, baseline=baseline)],
+        [f"results/{dataset}/runs/{system}/against/{baseline}.json"],
         {"outputs": outputs(system), "baseline": outputs(baseline), **_references(study, dataset, parts)},
         {
             **_scoring_params(study, dataset, parts),
