@@ -47,8 +47,6 @@ patch_sigterm_deadlock()
 patch_group_errors()
 if not workflow.is_main_process:
     patch_step_cores()
-    if workflow.group_settings.local_groupid != "local":
-        os.environ[LOCAL_JOBS] = "1"  # jobs of a group share the GPUs of their node
 
 
 # Files given with --configfile are complete. Without any, the demo's configuration is used.

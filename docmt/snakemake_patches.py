@@ -36,7 +36,7 @@ def patch_slurm_plugin() -> None:
     patch_cancelling()
     patch_refused_submissions()
     patch_retries()
-    patch_requests()
+    patch_runtime_limit()
     patch_slurm_outages()
 
 
@@ -141,10 +141,10 @@ def patch_retries() -> None:
     Executor.report_job_error = report_job_error
 
 
-def patch_requests() -> None:
-    """Limit the minutes and memory of a job to its resources `max_runtime` and `max_mem_mb`, and the nodes of a group.
+def patch_runtime_limit() -> None:
+    """Limit the minutes and memory of a job to its resources `max_runtime` and `max_mem_mb`.
 
-    Snakemake adds up minutes, memory, nodes and also these limits in a group. If a limit is 0, nothing is requested.
+    Snakemake adds up minutes, memory and also these limits in a group. If a limit is 0, nothing is requested.
     """
     import snakemake_executor_plugin_slurm as plugin
 
@@ -158,8 +158,7 @@ def patch_requests() -> None:
             request = re.search(rf" {flag} (\d+)", call)
             if limits and request and int(request[1]) > min(limits):
                 call = call.replace(request[0], f" {flag} {min(limits)}" if min(limits) else "", 1)
-        nodes = max(member.resources.get("nodes", 1) for member in members)
-        return re.sub(r" --nodes=\d+", f" --nodes={nodes}", call, count=1)
+        return call
 
     plugin.get_submit_command = build_within_limits
 

@@ -121,23 +121,6 @@ def test_short_queue_needs_two_changed_lines(tmp_path):
     assert {submissions.accepted[kind]["minutes"] for kind in ("train", "translate", "text")} == {120}
 
 
-def test_whole_node_runs_several_trainings(tmp_path):
-    profile = read_profile("whole_nodes")
-    shipped = yaml.safe_load((ROOT / "slurm/config.yaml").read_text(encoding="utf-8"))
-    page = (ROOT / "docs/slurm.md").read_text(encoding="utf-8").partition("## Several trainings on a node")[2]
-    changes = yaml.safe_load(page.partition("```yaml\n")[2].partition("```")[0])
-    for key in ("groups", "group-components"):
-        profile[key] = shipped[key] + changes.pop(key)
-    for rule, resources in changes.pop("set-resources").items():
-        profile["set-resources"][rule] = profile["set-resources"][rule] | resources
-    submissions = submit(tmp_path, CENTERS["whole_nodes"], profile | changes)
-    assert submissions.refused == {}
-    assert not {"train", "translate"} & submissions.accepted.keys()
-    trainings = submissions.accepted["trainings"]
-    assert (trainings["gres"], trainings["nodes"], trainings["minutes"]) == ("gpu:4", 1, 1440)
-    assert trainings["cpus_per_gpu"] == 12
-
-
 def test_center_refuses_other_jobs_with_reason(tmp_path):
     changes = {
         "train": ({"runtime": 721}, "Requested time limit is invalid (missing or exceeds some limit)"),
