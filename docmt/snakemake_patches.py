@@ -144,7 +144,7 @@ def patch_retries() -> None:
 def patch_runtime_limit() -> None:
     """Limit the minutes and memory of a job to its resources `max_runtime` and `max_mem_mb`.
 
-    Snakemake adds up the minutes of the jobs in a group.
+    Snakemake adds up minutes, memory and also these limits in a group. If a limit is 0, nothing is requested.
     """
     import snakemake_executor_plugin_slurm as plugin
 
@@ -152,10 +152,12 @@ def patch_runtime_limit() -> None:
 
     def build_within_limits(job: Any, *arguments: Any, **keywords: Any) -> str:
         call = build(job, *arguments, **keywords)
-        for flag, limit in (("-t", job.resources.get("max_runtime")), ("--mem", job.resources.get("max_mem_mb"))):
+        members = job.jobs if job.is_group() else [job]
+        for flag, name in (("-t", "max_runtime"), ("--mem", "max_mem_mb")):
+            limits = [member.resources[name] for member in members if member.resources.get(name) is not None]
             request = re.search(rf" {flag} (\d+)", call)
-            if limit and request and int(request[1]) > limit:
-                call = call.replace(request[0], f" {flag} {limit}", 1)
+            if limits and request and int(request[1]) > min(limits):
+                call = call.replace(request[0], f" {flag} {min(limits)}" if min(limits) else "", 1)
         return call
 
     plugin.get_submit_command = build_within_limits

@@ -147,12 +147,20 @@ def test_user_errors_are_not_retried(executor, monkeypatch, tmp_path, log, attem
         ({"max_runtime": 480, "max_mem_mb": 100_000}, CALL),
         ({"max_runtime": 120}, CALL.replace("480", "120")),
         ({"max_mem_mb": 64_000}, CALL.replace("96000", "64000")),
+        ({"max_mem_mb": 0}, CALL.replace(" --mem 96000", "")),
     ],
 )
-def test_requests_stay_within_limits(executor, monkeypatch, limits, call):
+@pytest.mark.parametrize("is_group", [False, True])
+def test_requests_stay_within_limits(executor, monkeypatch, limits, call, is_group):
     monkeypatch.setattr(plugin, "get_submit_command", lambda *arguments, **keywords: CALL)
     patches.patch_runtime_limit()
-    assert plugin.get_submit_command(SimpleNamespace(resources=limits), {}) == call
+    member = SimpleNamespace(resources=limits)
+    other = SimpleNamespace(resources={name: limit + 1 for name, limit in limits.items()})
+    # Snakemake adds up the limits of jobs that run side by side.
+    sums = {name: 2 * limit + 1 for name, limit in limits.items()}
+    resources = sums if is_group else limits
+    job = SimpleNamespace(resources=resources, jobs=[other, member], is_group=lambda: is_group)
+    assert plugin.get_submit_command(job, {}) == call
 
 
 @pytest.mark.parametrize(

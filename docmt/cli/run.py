@@ -227,8 +227,11 @@ def _parse_options(options: list[str]) -> dict[str, Any]:
 
 def find_profiles(options: list[str], workflow: Path) -> list[str]:
     """Return the options with the paths of shipped profiles, such as `slurm`, that are not in the current folder."""
+    words = []
+    for option in options:
+        words += option.split("=", 1) if option.startswith("--profile=") else [option]
     paths = []
-    for before, word in zip(("", *options), options, strict=False):
+    for before, word in zip(("", *words), words, strict=False):
         shipped = workflow / word
         is_shipped = before == "--profile" and not Path(word).exists() and (shipped / "config.yaml").is_file()
         paths.append(str(shipped) if is_shipped else word)

@@ -359,5 +359,9 @@ def test_shipped_profile_needs_no_copy(tmp_path, monkeypatch):
     options = ["--profile", "slurm", "--profile", "slurm/university", "--profile", "mine", "slurm"]
     shipped = ["--profile", str(ROOT / "slurm"), "--profile", str(ROOT / "slurm/university")]
     assert find_profiles(options, ROOT) == [*shipped, *options[4:]]
+    assert find_profiles(["--profile=slurm", "--profile=slurm/university", *options[4:]], ROOT) == [
+        *shipped,
+        *options[4:],
+    ]
     (tmp_path / "slurm").mkdir()
     assert find_profiles(options, ROOT)[1] == "slurm"

@@ -1,36 +1,81 @@
-"""In place of `sbatch`: accepts what a center accepts, whose rules are in the environment variable CENTRE."""
+"""In place of `sbatch`: accepts or refuses a job by the rules of a center (`CENTER`), with the words of Slurm.
+
+A line per job is appended to the file `SUBMISSIONS`: its `KIND`, `accepted` or `refused`, and the options.
+"""
 
 import argparse
+import fcntl
 import json
 import os
 import sys
 
-center = json.loads(os.environ["CENTRE"])
+UNAVAILABLE = "Batch job submission failed: Requested node configuration is not available"
+POLICY = (
+    "Batch job submission failed: Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"
+)
+SCRIPT = "Batch job submission failed: Unspecified error"  # after words of the center's own script
+
 parser = argparse.ArgumentParser("sbatch", allow_abbrev=False)
 parser.add_argument("-A", dest="account")
 parser.add_argument("-p", dest="partition")
 parser.add_argument("-t", dest="minutes", type=int)
+parser.add_argument("-D", dest="folder")
 for name in ("mem", "nodes", "ntasks", "cpus-per-task", "cpus-per-gpu"):
     parser.add_argument(f"--{name}", type=int)
-for name in ("job-name", "output", "export", "comment", "gres", "gpus", "qos", "signal"):
+for name in ("job-name", "output", "export", "comment", "gres", "gpus", "qos", "signal", "wrap"):
     parser.add_argument(f"--{name}")
-parser.add_argument("--parsable", action="store_true")
-job = parser.parse_args()
+for name in ("parsable", "requeue"):
+    parser.add_argument(f"--{name}", action="store_true")
 
-if job.account != center["account"]:
-    sys.exit(f"sbatch: error: Invalid account: {job.account}")
-if job.partition not in center["partitions"]:
-    sys.exit(f"sbatch: error: invalid partition specified: {job.partition}")
-partition = center["partitions"][job.partition]
-if job.qos not in (None, center.get("qos")):
-    sys.exit(f"sbatch: error: Invalid qos specification: {job.qos}")
-if job.minutes is None or job.minutes > partition["minutes"]:
-    sys.exit(f"sbatch: error: Requested time limit is invalid: {job.minutes}")
-if job.mem is None or job.mem > partition["mem_mb"]:
-    sys.exit(f"sbatch: error: Memory specification can not be satisfied: {job.mem}")
-if getattr(job, {"gres": "gpus", "gpus": "gres"}[center["gpus_by"]]):
-    sys.exit(f"sbatch: error: GPUs are requested with --{center['gpus_by']} here")
-gpus = getattr(job, center["gpus_by"])
-if bool(gpus) != partition["has_gpus"] or (gpus and gpus not in partition["requests"]):
-    sys.exit(f"sbatch: error: Requested node configuration is not available: {gpus} in {job.partition}")
-print(1)
+
+def refuse(job, center, n_submitted):
+    """The words of Slurm about a job that the center refuses, line by line. None: the job is accepted."""
+    if job.partition not in center["partitions"]:
+        words = f"invalid partition specified: {job.partition}"
+        return words, "Batch job submission failed: Invalid partition name specified"
+    partition = center["partitions"][job.partition]
+    if job.account != center["account"]:
+        return ("Batch job submission failed: Invalid account or account/partition combination specified",)
+    if job.qos != center.get("qos"):
+        return ("Batch job submission failed: Invalid qos specification",)
+    if job.minutes is None or job.minutes > partition["minutes"]:
+        return ("Batch job submission failed: Requested time limit is invalid (missing or exceeds some limit)",)
+    form, other = ("gres", "gpus") if center["gpus_by"] == "gres" else ("gpus", "gres")
+    if getattr(job, other):
+        return f"request GPUs with --{form}, not --{other}", SCRIPT
+    gpus = getattr(job, form)
+    if bool(gpus) != bool(partition["gpus"]):
+        return (UNAVAILABLE,)
+    if gpus and gpus not in partition["gpus"]:
+        return ("Batch job submission failed: Invalid generic resource (gres) specification",)
+    n_gpus = int(gpus.rpartition(":")[2]) if gpus else 0
+    n_cores = n_gpus * job.cpus_per_gpu if job.cpus_per_gpu else (job.ntasks or 1) * (job.cpus_per_task or 1)
+    if job.mem is not None and not partition["mem_mb"]:
+        return "nodes are exclusive here: remove --mem", SCRIPT
+    if job.mem is not None and job.mem > partition["mem_mb"]:
+        return "Memory specification can not be satisfied", UNAVAILABLE
+    if "mem_mb_per_core" in partition:  # MaxMemPerCPU: more memory is more cores
+        n_cores = max(n_cores, -(-job.mem // partition["mem_mb_per_core"]))
+    if n_cores > partition["cores"]:
+        return "CPU count per node can not be satisfied", UNAVAILABLE
+    if n_submitted >= center["max_submitted"]:
+        return "AssocMaxSubmitJobLimit", POLICY
+    return None
+
+
+def main():
+    """Print the number of the accepted job, or why it is refused."""
+    job = parser.parse_args()
+    with open(os.environ["SUBMISSIONS"], "a+", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        n_submitted = file.read().count(" accepted ")
+        words = refuse(job, json.loads(os.environ["CENTER"]), n_submitted)
+        options = {name: value for name, value in vars(job).items() if value is not None and name != "wrap"}
+        file.write(f"{os.environ['KIND']} {'refused' if words else 'accepted'} {json.dumps(options)}\n")
+    if words:
+        sys.exit("\n".join(f"sbatch: error: {line}" for line in words))
+    print(n_submitted + 1)
+
+
+main()

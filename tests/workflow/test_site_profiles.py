@@ -1,22 +1,22 @@
-"""Profiles of three kinds of centers: their plans, and their jobs at an `sbatch` with the rules of such a center."""
+"""Shipped profiles: jobs of all kinds, submitted by the Slurm plugin to an `sbatch` with the rules of a center."""
 
 import json
-import os
 import re
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
+import warm
 import yaml
-from snakemake_executor_plugin_slurm.submit_string import get_submit_command
-from snakemake_executor_plugin_slurm.utils import set_gres_string
-from studies import ROOT, snakemake
+from studies import ROOT, SMOKE, clean_environment
+
+from docmt.snakemake import read_jobs
 
 
-def partition(minutes, mem_mb, *requests):
-    return {"minutes": minutes, "mem_mb": mem_mb, "has_gpus": bool(requests), "requests": requests}
+def partition(hours, cores, mem_mb, *gpus, **limits):
+    return {"minutes": 60 * hours, "cores": cores, "mem_mb": mem_mb, "gpus": gpus, **limits}
 
 
 CENTERS = {
@@ -24,104 +24,149 @@ CENTERS = {
         "account": "nlp-group",
         "qos": "normal",
         "gpus_by": "gres",
-        "partitions": {"cpu": partition(1440, 190_000), "gpu": partition(720, 500_000, "gpu:v100:1", "gpu:a100:2")},
-        "max_submitted": 120,
+        "partitions": {
+            "cpu": partition(12, 64, 190_000, mem_mb_per_core=4000),
+            "gpu": partition(12, 40, 380_000, "gpu:v100:1", "gpu:a100:2"),
+        },
+        "max_submitted": 100,
     },
     "container": {
         "account": "my-project",
         "gpus_by": "gpus",
-        "partitions": {"compute": partition(2880, 250_000), "accelerated": partition(2880, 500_000, "1")},
+        "partitions": {"compute": partition(24, 48, 250_000), "accelerated": partition(24, 64, 500_000, "1")},
         "max_submitted": 1000,
     },
     "lumi": {
         "account": "project_465000000",
         "gpus_by": "gres",
-        "partitions": {"small": partition(4320, 224_000), "small-g": partition(4320, 480_000, "gpu:mi250:1")},
+        "partitions": {"small": partition(72, 128, 224_000), "small-g": partition(72, 63, 480_000, "gpu:mi250:1")},
         "max_submitted": 200,
     },
+    "whole_nodes": {
+        "account": "my-project",
+        "gpus_by": "gres",
+        "partitions": {"batch": partition(24, 48, None), "booster": partition(24, 48, None, "gpu:4")},
+        "max_submitted": 100,
+    },
 }
+"""Rules of centers. `gpus`: accepted requests, `mem_mb`: memory of a node, or None where `--mem` is refused."""
+SHORT = {"cpu": partition(2, 64, 190_000), "gpu": partition(2, 40, 380_000, "gpu:v100:1", "gpu:a100:2")}
+"""Partitions of the university with a limit of two hours."""
+KINDS = {"corpora", "text", "instances", "scores", "train", "translate", "score_candidates", "report_render"}
+"""Groups, by the start of their name, and rules of the smoke study."""
 PROGRAMS = {"container": "apptainer", "lumi": "singularity"}
-
-
-class Resources(dict):
-    """Resources as the plugin reads them, by name or as attributes."""
-
-    __getattr__ = dict.__getitem__
 
 
 def read_profile(site):
     return yaml.safe_load((ROOT / f"slurm/{site}/config.yaml").read_text(encoding="utf-8"))
 
 
-def read_requests(text):
-    """The threads and resources of the first job of each rule, in a group or not."""
-    found = {}
-    for _, rule, block in re.findall(r"^( *)rule (\w+):\n((?:\1    \S.*\n)+)", text, flags=re.M):
-        entries = dict(re.findall(r"^ +(\w+): (.*)$", block, flags=re.M))
-        pairs = [pair.split("=", 1) for pair in entries["resources"].split(", ") if "=" in pair]
-        values = {name: int(value) if value.isdecimal() else value for name, value in pairs}
-        found.setdefault(rule, (int(entries.get("threads", 1)), Resources(values)))
-    return found
+@dataclass
+class Submissions:
+    """What the plugin submitted.
+
+    Attributes:
+        local: rules that run where Snakemake runs.
+        accepted, refused: sbatch options by kind.
+        messages: Snakemake's output.
+    """
+
+    local: set
+    accepted: dict
+    refused: dict
+    messages: str
 
 
-def submit(center, threads, resources):
-    """The end of the fake `sbatch` for a job."""
-    job = SimpleNamespace(resources=resources, threads=threads)
-    place = {"account": f"-A {resources.slurm_account}", "partition": f"-p {resources.slurm_partition}"}
-    names = ("run_uuid", "slurm_logfile", "comment_str", "workdir")
-    command = get_submit_command(job, dict.fromkeys(names, "") | place) + set_gres_string(job)
-    program = f"{sys.executable} {Path(__file__).with_name('fake_sbatch.py')}"
-    environment = os.environ | {"CENTRE": json.dumps(center)}
-    return subprocess.run(
-        command.replace("sbatch", program, 1), shell=True, env=environment, capture_output=True, text=True, check=False
-    )
+def submit(folder, center, profile):
+    """Submit one job of each kind of the smoke study to a center."""
+    programs = folder / "bin"
+    programs.mkdir()
+    sbatch = Path(__file__).with_name("fake_sbatch.py")
+    texts = {"sbatch": f"#!{sys.executable} -IS\n{sbatch.read_text()}"}
+    texts |= dict.fromkeys(("squeue", "sacctmgr", "sshare"), "#!/bin/sh\n")
+    for name, text in texts.items():
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
+    (folder / "profile").mkdir()
+    (folder / "profile/config.yaml").write_text(yaml.safe_dump(profile))
+    environment = clean_environment() | {"CENTER": json.dumps(center), "SUBMISSIONS": str(folder / "submissions")}
+    profiles = ("--profile", ROOT / "slurm", "--profile", folder / "profile")
+    options = ("--snakefile", ROOT / "tests/workflow/submissions.smk", "--configfile", SMOKE, "--directory", folder)
+    done = warm.run("snakemake", ["all", *profiles, *options], environment=environment, programs=[programs])
+    messages = done.stdout + done.stderr
+    submissions = Submissions(set(re.findall(r"^local rule: (\w+)$", messages, flags=re.M)), {}, {}, messages)
+    for line in (folder / "submissions").read_text().splitlines():
+        kind, answer, options = line.split(" ", 2)
+        getattr(submissions, answer)[kind] = json.loads(options)
+    return submissions
 
 
 @pytest.mark.parametrize("site", CENTERS)
-def test_a_center_accepts_all_jobs_of_a_plan(site, tmp_path):
-    profiles = ("--profile", str(ROOT / "slurm"), "--profile", str(ROOT / "slurm" / site))
-    done = snakemake(tmp_path, "--dry-run", *profiles)
-    assert done.returncode == 0, done.stderr
-    requests = read_requests(done.stdout + done.stderr)
-    assert {"tokenize", "train", "translate", "score_candidates", "evaluate_run", "report_render"} <= requests.keys()
-    for rule, (threads, resources) in requests.items():
-        done = submit(CENTERS[site], threads, resources)
-        assert done.returncode == 0, f"{rule}: {done.stderr}"
+def test_center_accepts_all_kinds_of_jobs(site, tmp_path):
     profile = read_profile(site)
-    assert profile["jobs"] <= CENTERS[site]["max_submitted"]
+    submissions = submit(tmp_path, CENTERS[site], profile)
+    assert submissions.refused == {}
+    assert submissions.accepted.keys() >= KINDS
+    assert submissions.local == {"all", "instances_count", "report_collect"}
+    assert profile["jobs"] < CENTERS[site]["max_submitted"]  # the job of Snakemake itself counts, too
     assert profile["local-cores"] == 1
-    _, training = requests["train"]
-    assert training.devices == (2 if site == "university" else 1)
-    assert training.mem_mb == 8000 * (1 + training.devices)
 
 
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        ({"slurm_partition": "cpu"}, "node configuration is not available"),
-        ({"gpu": 1, "gres": ""}, "GPUs are requested with --gres here"),
-        ({"runtime": 721}, "time limit is invalid"),
-        ({"slurm_account": "other"}, "Invalid account"),
-    ],
-)
-def test_a_center_refuses_other_jobs(change, problem):
-    accepted = {"slurm_account": "nlp-group", "slurm_partition": "gpu", "gres": "gpu:v100:1", "mem_mb": 8000}
-    resources = Resources(accepted | {"runtime": 240, "cpus_per_gpu": 4})
-    assert submit(CENTERS["university"], 1, resources).returncode == 0
-    done = submit(CENTERS["university"], 1, Resources(resources | change))
-    assert done.returncode == 1
-    assert problem in done.stderr
+def test_short_queue_needs_two_changed_lines(tmp_path):
+    profile = read_profile("university") | {"retries": 12}
+    profile["default-resources"]["max_runtime"] = 120
+    submissions = submit(tmp_path, CENTERS["university"] | {"partitions": SHORT}, profile)
+    assert submissions.refused == {}
+    assert submissions.accepted.keys() >= KINDS
+    assert {submissions.accepted[kind]["minutes"] for kind in ("train", "translate", "text")} == {120}
+
+
+def test_center_refuses_other_jobs_with_reason(tmp_path):
+    changes = {
+        "train": ({"runtime": 721}, "Requested time limit is invalid (missing or exceeds some limit)"),
+        "translate": ({"slurm_partition": "cpux"}, "invalid partition specified: cpux; "),
+        "score_candidates": ({"gpu": 1, "gres": ""}, "request GPUs with --gres, not --gpus; "),
+        "annotate": ({"mem_mb": 190_001}, "Memory specification can not be satisfied; "),
+        "tokenize": ({"mem_mb": 32_000}, "Memory specification can not be satisfied; "),  # of the group
+        "train_parser": ({"slurm_partition": "whole"}, "nodes are exclusive here: remove --mem; "),
+        "count_trees": ({"qos": "long"}, "Invalid qos specification"),
+        "count_overlap": ({"slurm_account": "other"}, "Invalid account or account/partition combination specified"),
+        "report_cases": ({"slurm_partition": "gpu"}, "Requested node configuration is not available"),
+        "report_reader": (
+            {"slurm_partition": "gpu", "gres": "gpu:h100:1"},
+            "Invalid generic resource (gres) specification",
+        ),
+        "report_render": ({"cpus_per_task": 65}, "CPU count per node can not be satisfied; "),
+        "evaluate_parser": ({"mem_mb": 65 * 2900}, "CPU count per node can not be satisfied; "),  # MaxMemPerCPU
+    }
+    profile = read_profile("university")
+    del profile["default-resources"]["max_runtime"], profile["default-resources"]["max_mem_mb"]
+    for rule, (change, _) in changes.items():
+        profile["set-resources"][rule] = profile["set-resources"].get(rule, {}) | change
+    center = json.loads(json.dumps(CENTERS["university"])) | {"max_submitted": 5}
+    center["partitions"]["cpu"]["mem_mb_per_core"] = 2900
+    center["partitions"]["whole"] = partition(12, 64, None)
+    submissions = submit(tmp_path, center, profile)
+    reasons = {job.rule: job.message for job in read_jobs(submissions.messages) if job.is_failed}
+    for rule, (_, words) in changes.items():
+        assert words in reasons[rule], rule
+        assert reasons[rule].startswith("sbatch refused this job: "), rule
+    assert len(submissions.accepted) == 5
+    # Above the limit of submitted jobs, the plugin waits.
+    assert submissions.refused.keys() == {*changes, "text", "train_segmenter"} - {"tokenize"}
+    assert "yet (AssocMaxSubmitJobLimit; Batch job submission failed: Job violates" in submissions.messages
 
 
 @pytest.mark.parametrize("site", CENTERS)
-def test_profiles_name_all_gpu_rules(site):
+def test_profile_names_all_gpu_rules(site):
     shipped = yaml.safe_load((ROOT / "slurm/config.yaml").read_text(encoding="utf-8"))
-    assert set(read_profile(site)) <= {*shipped, "set-resources"}
+    profile = read_profile(site)
+    assert set(profile) <= {*shipped, "set-resources"}
     rules = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "workflow/rules").glob("*.smk"))
-    on_gpus = re.findall(
+    gpu_rules = re.findall(
         r"^rule (\w+):(?:(?!^rule ).*\n)*?.*(?:\bgpu=1|training_resources\(workflow\))", rules, flags=re.M
     )
-    assert sorted(read_profile(site)["set-resources"]) == sorted(on_gpus)
+    assert sorted(profile["set-resources"]) == sorted(gpu_rules)
 
 
 @pytest.mark.parametrize(("site", "program"), PROGRAMS.items())
