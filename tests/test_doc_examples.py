@@ -127,7 +127,8 @@ def test_given_rows_are_compared_without_a_study(judged, capsys):
     assert capsys.readouterr().out.startswith(table)
 
 
-def test_the_batch_script_is_valid_bash():
-    (script,) = re.findall(r"<!-- file: study.sbatch -->\n```bash\n(.*?)```", read_page("slurm.md"), flags=re.S)
+@pytest.mark.parametrize("name", ["study", "node"])
+def test_the_batch_script_is_valid_bash(name):
+    (script,) = re.findall(rf"<!-- file: {name}.sbatch -->\n```bash\n(.*?)```", read_page("slurm.md"), flags=re.S)
     assert subprocess.run(["bash", "-n"], input=script, text=True, check=False).returncode == 0
     assert script.startswith("#!/bin/bash\n#SBATCH ")

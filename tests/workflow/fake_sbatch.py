@@ -6,6 +6,7 @@ A line per job is appended to the file `SUBMISSIONS`: its `KIND`, `accepted` or 
 import argparse
 import fcntl
 import json
+import math
 import os
 import sys
 
@@ -55,7 +56,7 @@ def refuse(job, center, n_submitted):
     if job.mem is not None and job.mem > partition["mem_mb"]:
         return "Memory specification can not be satisfied", UNAVAILABLE
     if "mem_mb_per_core" in partition:  # MaxMemPerCPU: more memory is more cores
-        n_cores = max(n_cores, -(-job.mem // partition["mem_mb_per_core"]))
+        n_cores = max(n_cores, math.ceil((job.mem or 0) / partition["mem_mb_per_core"]))
     if n_cores > partition["cores"]:
         return "CPU count per node can not be satisfied", UNAVAILABLE
     if n_submitted >= center["max_submitted"]:
