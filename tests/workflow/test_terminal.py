@@ -25,7 +25,7 @@ def test_run_prints_one_line_per_job(tmp_path):
     n_rules = len({job[3] for job in jobs})
     assert len(terminal.splitlines()) <= n_jobs + n_rules + 15
     assert log.count("Finished jobid") == n_jobs
-    assert "    output: results/corpora/controlled/en-de/train.en, " in log
+    assert "    output: results/corpora/smoke/en-de/train.en, " in log
     assert not JOB_LINE.search(log)
 
 
