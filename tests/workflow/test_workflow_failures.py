@@ -12,7 +12,7 @@ from studies import start_snakemake
 from test_workflow_kills import wait_until, working_in
 
 FAILURES = {
-    "smoke": {"corpora": {"controlled": {"smoke": {"seed": 2}}}},
+    "controlled": {"corpora": {"controlled": {"smoke": {"seed": 2}}}},
     "text": {"text": {"bpe_merges": 80}},
     "discourse": {"discourse": {"segmenters": {"tiny": {"seed": 2}}}},
     "instances": {"instances": {"documents": {"max_tokens": 100}}},
