@@ -158,7 +158,7 @@ def test_bad_input_is_refused_before_anything_is_trained(study_files, tmp_path, 
 
 
 def test_divergence_is_found_by_the_last_validation_too(study_files, tmp_path):
-    recipe = {"learning_rate": 1e30, "warmup_steps": 0, "max_steps": 1}
+    recipe = {"learning_rate": 1e11, "warmup_steps": 0, "max_steps": 1}
     with pytest.raises(UserError, match=r"validation loss is .*: lower learning_rate"):
         run_training(study_files, tmp_path, training=recipe)
     assert not (tmp_path / "model.pt").exists()
