@@ -60,16 +60,17 @@ def is_unchanged(path: Path) -> bool:
     """True if docmt wrote a file, and nothing has changed it since."""
     records = [checksum_path(path).with_suffix(suffix) for suffix in (VERIFIED, EDITABLE)]
     digests = [record.read_text(encoding="ascii", errors="replace")[:64] for record in records if record.is_file()]
-    return bool(digests) and not path.is_symlink() and path.is_file() and _digest(path) in digests
+    return bool(digests) and not path.is_symlink() and path.is_file() and sha256_file(path) in digests
 
 
-def _digest(path: Path) -> str:
+def sha256_file(path: Path) -> str:
+    """Return the SHA-256 of a file as stored on disk, in hexadecimal."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _write_record(path: Path, record: Path) -> str:
-    digest = _digest(path)
+    digest = sha256_file(path)
     with open(record, "w", encoding="utf-8", newline="\n") as file:
         file.write(f"{digest}  {path.name}\n")
         file.flush()

@@ -6,7 +6,6 @@ rewritten while other processes read them, that have other checksums, or that be
 
 import contextlib
 import errno
-import hashlib
 import json
 import os
 import re
@@ -288,9 +287,3 @@ def write_jsonl(path: Path, values: Iterable[Any]) -> None:
 def to_jsonl(value: Any) -> str:
     """Return a value as one line of JSON with sorted keys."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True)
-
-
-def sha256_file(path: Path) -> str:
-    """Return the SHA-256 of a file as stored on disk, in hexadecimal."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -6,8 +6,9 @@ import os
 import time
 from pathlib import Path
 
+from docmt.checksums import sha256_file
 from docmt.errors import UserError
-from docmt.files import read_json, sha256_file, write_json
+from docmt.files import read_json, write_json
 
 CACHE = Path("resources/own_files.json")
 """Checksum cache for large files, so that cluster jobs do not compute them again."""

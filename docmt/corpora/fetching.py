@@ -13,12 +13,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from docmt import checksums
+from docmt.checksums import sha256_file
 from docmt.corpora.archives import extract, pack
 from docmt.corpora.catalog import Address, Entry, SourceFile
 from docmt.corpora.download import MAX_BYTES, AddressError, download
 from docmt.decompression import open_gzip
 from docmt.errors import UserError
-from docmt.files import atomic_path, describe_disk_full, read_json, sha256_file, write_json
+from docmt.files import atomic_path, describe_disk_full, read_json, write_json
 
 log = logging.getLogger(__name__)
 

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from docmt.checksums import sha256_file
 from docmt.commands import (
     CommandGroup,
     ModelFingerprint,
@@ -21,7 +22,7 @@ from docmt.commands import (
 from docmt.corpora.suite_items import read_generative_suite, read_suite
 from docmt.decoding.settings import ContrastScore, DecodingSettings
 from docmt.errors import UserError
-from docmt.files import sha256_file, write_json, write_jsonl
+from docmt.files import write_json, write_jsonl
 from docmt.gpu_locks import claim_gpus
 from docmt.provenance import describe, write_job_facts
 

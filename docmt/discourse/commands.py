@@ -10,12 +10,13 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, cast
 
+from docmt.checksums import sha256_file
 from docmt.commands import CommandGroup, Jobs, OptionalFile, OutFile, OutFolder, option, optional_file, settings_at
 from docmt.corpora.documents import read_index
 from docmt.corpora.suite_items import read_either, read_items
 from docmt.discourse.settings import ParserSettings, SegmenterSettings
 from docmt.errors import UserError
-from docmt.files import atomic_writer, sha256_file, write_json, write_lines
+from docmt.files import atomic_writer, write_json, write_lines
 from docmt.logs import progress
 from docmt.provenance import describe
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from docmt import provenance
+from docmt.checksums import sha256_file
 from docmt.commands import (
     CommandGroup,
     ModelFingerprint,
@@ -45,7 +46,7 @@ from docmt.evaluation.output_files import TestOutputs, match_outputs
 from docmt.evaluation.references import read_more_references, read_reference, read_user_references
 from docmt.evaluation.score_rows import WARNING, ScoreRow, TestScores, write_scores
 from docmt.evaluation.scoring import TranslatedTest
-from docmt.files import atomic_writer, sha256_file, write_json, write_jsonl
+from docmt.files import atomic_writer, write_json, write_jsonl
 
 log = logging.getLogger(__name__)
 commands = CommandGroup("evaluate")

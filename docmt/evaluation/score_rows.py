@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
-from docmt.files import sha256_file, write_json
+from docmt.checksums import sha256_file
+from docmt.files import write_json
 from docmt.provenance import describe_result
 
 if TYPE_CHECKING:

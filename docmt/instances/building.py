@@ -9,10 +9,11 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from docmt.checksums import sha256_file
 from docmt.corpora.documents import iterate_index, iterate_masked
 from docmt.discourse.discourse_documents import iterate_discourse
 from docmt.errors import UserError
-from docmt.files import iterate_lines, sha256_file, write_lines
+from docmt.files import iterate_lines, write_lines
 from docmt.instances.cutting import split_documents
 from docmt.instances.settings import InstancesSettings
 from docmt.instances.storage import MASKED, MONOLINGUAL, array_writer, ids_path, instances_folder, offsets_of

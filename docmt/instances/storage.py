@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from docmt.checksums import is_checking, record_file
+from docmt.checksums import is_checking, record_file, sha256_file
 from docmt.errors import UserError
-from docmt.files import atomic_path, read_json, read_lines, sha256_file, write_json, write_lines
+from docmt.files import atomic_path, read_json, read_lines, write_json, write_lines
 
 ARRAYS = {
     "src_tokens": np.int32,

@@ -6,9 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
+from docmt.checksums import sha256_file
 from docmt.commands import CommandGroup, Mirror, OutFile, SharedFolder, option, print_table
 from docmt.errors import UserError
-from docmt.files import iterate_lines, sha256_file
+from docmt.files import iterate_lines
 
 log = logging.getLogger(__name__)
 

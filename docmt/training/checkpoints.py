@@ -15,8 +15,9 @@ from typing import Any
 
 import torch
 
+from docmt.checksums import sha256_file
 from docmt.errors import UserError
-from docmt.files import atomic_path, read_json, sha256_file, write_json
+from docmt.files import atomic_path, read_json, write_json
 from docmt.training.progress import TrainingState
 
 log = logging.getLogger(__name__)

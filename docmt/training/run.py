@@ -10,8 +10,8 @@ from typing import Any, cast
 
 import torch
 
+from docmt.checksums import sha256_file
 from docmt.errors import UserError
-from docmt.files import sha256_file
 from docmt.instances.storage import InstanceSet, load_instances, read_manifest
 from docmt.models.initialization import copy_weights, freeze, zero_init_outputs
 from docmt.models.model_file import TrainedModel, boundary_tokens, load_content, save_model, weights_digest

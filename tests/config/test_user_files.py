@@ -6,13 +6,13 @@ import os
 import pytest
 from smoke_study import smoke_study
 
+from docmt.checksums import sha256_file
 from docmt.config import user_files
 from docmt.config.artifacts.base import Artifact, UserFile, ancestors
 from docmt.config.artifacts.study import check_user_files
 from docmt.config.plan import Plan
 from docmt.config.user_files import content_digest
 from docmt.errors import UserError
-from docmt.files import sha256_file
 from docmt.snakemake_records import check_records
 
 

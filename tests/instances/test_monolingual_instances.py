@@ -6,10 +6,11 @@ from core_fixtures import build_and_load
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from docmt.checksums import sha256_file
 from docmt.cli.main import main
 from docmt.corpora.documents import INDEX_HEADER, DocumentIndex
 from docmt.errors import UserError
-from docmt.files import read_json, sha256_file, write_lines
+from docmt.files import read_json, write_lines
 from docmt.instances.restoration import Noise, RestorationSymbols
 from docmt.instances.settings import InstancesSettings, RestorationSettings
 from docmt.instances.storage import load_instances

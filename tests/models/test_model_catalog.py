@@ -5,11 +5,11 @@ import json
 import pytest
 from published_models import LINES, write_model
 
+from docmt.checksums import sha256_file
 from docmt.cli.main import main
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Translator
 from docmt.errors import UserError
-from docmt.files import sha256_file
 from docmt.models.model_file import load_model
 from docmt.models.published.catalog import CONFIG, ModelEntry, find_model, load_models, study_folder
 from docmt.models.published.importing import import_model

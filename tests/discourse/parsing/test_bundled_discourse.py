@@ -5,12 +5,13 @@ import torch
 from core_fixtures import DOCUMENTS, make_model
 from parsing_fixtures import save_tiny_parser, save_tiny_segmenter
 
+from docmt.checksums import sha256_file
 from docmt.cli.main import main
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Translator
 from docmt.discourse.discourse_documents import read_discourse
 from docmt.errors import UserError
-from docmt.files import read_json, sha256_file, write_jsonl
+from docmt.files import read_json, write_jsonl
 from docmt.models.model_file import TrainedModel, load_model, save_model
 
 GREEDY = DecodingSettings(beam_size=1, max_length_ratio=1e-9, max_length_offset=10)

@@ -9,12 +9,12 @@ import torch
 from parsing_fixtures import COARSE, complete_units, random_document, save_tiny_segmenter
 from tree_fixtures import run
 
-from docmt.checksums import checksum_path
+from docmt.checksums import checksum_path, sha256_file
 from docmt.discourse.discourse_documents import DocumentUnits, read_discourse, sentences_of, write_discourse
 from docmt.discourse.parsing.parser import load_parser, parser_from_bytes, reads_states_of, word_states
 from docmt.discourse.segmentation.segmenter import Segmenter
 from docmt.errors import UserError
-from docmt.files import read_json, sha256_file
+from docmt.files import read_json
 
 NEURAL = {
     "members": 2, "edu_width": 6, "document_width": 3, "hidden_width": 8, "feature_width": 4, "epochs": 2,
