@@ -19,7 +19,7 @@ from docmt.models.systems.transformer import Transformer, sinusoids
 from docmt.text.vocabulary import BOS, EOD, EOS, MASK, PAD, UNK
 
 Masks = tuple[Tensor, Tensor | None]
-"""What local and what global attention may not see. None hides nothing."""
+"""Keys that are hidden from local and from global attention. With None, no key is hidden."""
 
 
 class DenseDecoder:

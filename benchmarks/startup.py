@@ -1,7 +1,7 @@
 """How long commands take to start: CPU seconds of `docmt` commands on next to no data, the least of a few runs.
 
-The data are those of the smoke test, which is run first (a minute or two). A folder in which it has been run can be
-given instead.
+The commands read the results of the smoke test, which this script runs first (a minute or two). You can also pass a
+folder with these results.
 """
 
 import argparse

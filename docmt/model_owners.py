@@ -27,7 +27,7 @@ MERGED_HEAD = "# merged by docmt run: "
 
 
 def configuration_names(files: Iterable[Path]) -> list[str]:
-    """Return the names of a study's configuration files, with those of the files that `--set` merged.
+    """Return the names of a study's configuration files. A file that `--set` merged stands for its sources.
 
     The working directory is the study folder. Paths inside it are relative, since the folder can be moved.
     """
@@ -62,15 +62,20 @@ def read_owner(run: Path) -> list[str]:
     return read_lines(run / OWNER) if (run / OWNER).is_file() else []
 
 
+def belongs_to_others(run: Path, names: list[str]) -> bool:
+    """True if another configuration than the one with these names trained a run's model."""
+    return read_owner(run) not in ([], names)
+
+
 def check_owners(models: Iterable[str], names: list[str]) -> None:
     """Raise UserError if a run of the configuration with these names would replace a model of another one."""
     if os.environ.get(REPLACE_VARIABLE) or WITHOUT_CHECK & {*sys.argv}:
         return
-    owners = {path: read_owner(Path(path).parent) for path in models}
-    others = [path for path, owner in owners.items() if owner not in ([], names)]
+    others = [path for path in models if belongs_to_others(Path(path).parent, names)]
     if others:
+        owner = read_owner(Path(others[0]).parent)
         raise UserError(
-            f"{len(others)} model(s) of {' '.join(owners[others[0]])} would be replaced by {' '.join(names)}, such as "
+            f"{len(others)} model(s) of {' '.join(owner)} would be replaced by {' '.join(names)}, such as "
             f"{others[0]}: use another folder (--directory) or other names of datasets or systems, or allow it with "
             "`docmt run --replace`"
         )

@@ -26,7 +26,7 @@ def pytest_xdist_auto_num_workers(config):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Divide tests among processes by file, those on the finished study in one, which makes it. Those of Slurm singly.
+    """Give files of tests to processes as a whole, all on the finished study to one, and tests of Slurm singly.
 
     xdist's own `--dist=loadgroup` does not see groups under pytest 9.2: every test would go to the next free process,
     and all processes would make the fixtures of all files.

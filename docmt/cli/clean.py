@@ -13,12 +13,12 @@ from docmt.config.artifacts.runs import run_folder
 from docmt.config.plan import Plan
 from docmt.config.systems import list_runs
 from docmt.errors import UserError, escape_controls
-from docmt.model_owners import configuration_names, read_owner
+from docmt.model_owners import belongs_to_others, configuration_names, read_owner
 from docmt.outputs import UNFINISHED
 from docmt.paths import RUN
 from docmt.provenance import job_facts_path
 from docmt.slurm import QueueError, list_jobs
-from docmt.snakemake import last_configuration, read_workflow
+from docmt.snakemake import read_workflow
 
 QUEUE_SECONDS = 2.0  # timeout for Slurm's controller
 UNKNOWN = "unknown configuration"
@@ -42,8 +42,7 @@ def clean(study: StudyFolder = StudyFolder(), *, delete: bool = False, yes: bool
         delete: delete the listed files, except runs and files of other configurations.
         yes: with --delete, also delete these.
     """
-    files = [file.absolute() for file in study.files or last_configuration(study.directory)]
-    with study.opened() as (plan, folder):
+    with study.opened() as (plan, folder, files):
         if not (folder / "results").is_dir():
             raise UserError(f"--directory {study.directory}: contains no results: pass the folder of a study")
         names = configuration_names(files)
@@ -110,15 +109,14 @@ def find_leftovers(plan: Plan, names: list[str]) -> Iterator[Leftover]:
     needed = {run_folder(run.dataset, run.system, run.seed) for run in list_runs(plan.config)}
     paths: set[Path] = set()
     for run in run_folders():
-        owner = read_owner(run)
-        label = " ".join(owner) or UNKNOWN
+        label = " ".join(read_owner(run)) or UNKNOWN
         if str(run) not in needed:
             paths.add(run)
             yield Leftover(run, "the configuration has no such run", label, True, _count_bytes(run))
         elif (checkpoints := _finished_checkpoints(run)) is not None:
             paths.add(checkpoints)
-            is_other = owner not in ([], names)
-            yield Leftover(checkpoints, "the training is finished", label, is_other, _count_bytes(checkpoints))
+            needs_yes = belongs_to_others(run, names)
+            yield Leftover(checkpoints, "the training is finished", label, needs_yes, _count_bytes(checkpoints))
     for path in sorted(Path().glob("results/**/.*")):
         # A folder inside another leftover would be counted and deleted twice.
         is_folder = path.is_dir() and not path.is_symlink()

@@ -47,14 +47,19 @@ class StudyFolder:
     directory: Annotated[Path, Parameter(alias="-d", help="folder of the study.")] = field(default=Path(), kw_only=True)
 
     @contextmanager
-    def opened(self) -> Iterator[tuple[Plan, Path]]:
-        """Return the plan and the study folder. The study folder is the working directory inside the context."""
+    def opened(self) -> Iterator[tuple[Plan, Path, list[Path]]]:
+        """Return the plan, the study folder and the configuration files, as absolute paths.
+
+        The study folder is the working directory inside the context.
+        """
         if not self.directory.is_dir():
             what = "is a file" if self.directory.exists() else "no such folder"
             raise UserError(f"--directory {self.directory}: {what}: pass the folder of a study")
-        values = read_config_files(find_configuration(self.files, self.directory))
+        files = find_configuration(self.files, self.directory)
+        values = read_config_files(files)
+        files = [file.absolute() for file in files]
         with chdir(self.directory):
-            yield Plan(load_config(values)), Path.cwd()
+            yield Plan(load_config(values)), Path.cwd(), files
 
 
 command = CommandGroup("status")
@@ -67,5 +72,5 @@ def status(study: StudyFolder = StudyFolder()) -> None:
     Example:
         docmt status config/examples/smoke.yaml
     """
-    with study.opened() as (plan, folder):
+    with study.opened() as (plan, folder, _):
         print(escape_controls(show_study(folder, plan), keep="\n"))

@@ -171,7 +171,7 @@ def test_rows_come_in_the_order_of_their_worth(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize(("size", "is_cuda"), [("tiny", True), ("base", True), ("base", False)])
 def test_a_gpu_decodes_a_full_batch(monkeypatch, tmp_path, size, is_cuda):
-    """Of the tokens that `docmt translate` gives it. A tiny model, and a CPU, only the instances of an update."""
+    """The batch is as large as in `docmt translate`. On a CPU, or for a tiny model, it is as large as in an update."""
     speed = Speed(CPU, tmp_path, size=size, tokens=600, rows={})
     speed.is_cuda = is_cuda
     monkeypatch.setattr(speed, "_wait", lambda: None)

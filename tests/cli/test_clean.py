@@ -87,7 +87,6 @@ def test_models_and_other_studies_need_yes(study, capsys):
 
 def test_deleting_names_one_of_several_configurations(study, monkeypatch, capsys):
     monkeypatch.setattr("docmt.cli.status.last_configuration", lambda folder: [SMOKE])
-    monkeypatch.setattr("docmt.cli.clean.last_configuration", lambda folder: [SMOKE])
     before = content(study)
     assert main(["clean", "--delete", "--yes"]) == 2
     error = capsys.readouterr().err
