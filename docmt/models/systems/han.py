@@ -37,7 +37,9 @@ class HierarchicalAttention(nn.Module):
         vectors_JND = reader.attend_previous(self.words, self.words_norm(fixed_ND), fixed_ND, self.n_before)
         ranks_J = torch.arange(self.n_before, device=numbers_N.device)
         read_ND = self._attend_to_sentences(fixed_ND, vectors_JND, is_there_JN=numbers_N > ranks_J[:, None])
-        read_ND = dropout(self.feed_forward(read_ND), self.dropout, self.training)
+        hidden_NF = self.feed_forward.activation(self.feed_forward.inner(read_ND))
+        hidden_NF = dropout(hidden_NF, self.dropout, self.training)
+        read_ND = dropout(self.feed_forward.outer(hidden_NF), self.dropout, self.training)
         joined_ND = self.norm(self.gate(hidden_ND, read_ND))
         return torch.where((numbers_N > 0)[:, None], joined_ND, hidden_ND)
 
@@ -51,6 +53,7 @@ class HierarchicalAttention(nn.Module):
         # Finite, so that tokens without any sentence get numbers, which nobody reads.
         lowest = torch.finfo(dtype).min
         weights_JNH = scores_JNH.masked_fill(~is_there_JN[..., None], lowest).softmax(0)
+        weights_JNH = dropout(weights_JNH, self.dropout, self.training)
         output_NHK = (weights_JNH[..., None] * value_JNHK).sum(0)
         return attention.out(output_NHK.flatten(1).to(value_JNHK.dtype))
 

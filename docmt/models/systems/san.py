@@ -71,7 +71,8 @@ class SelectiveContext(ContextModule):
         states_BTD = pad(encoded_SD.detach())
         alpha_BHTG = self._attend_to_sentences(pad(encoded_SD), states_BTD, belongs_BTG, sees_BTG)
         read_BTD = self._attend_to_words(pad(encoded_SD), states_BTD, alpha_BHTG, numbers_BT, is_word_BT)
-        read_SD = self.feed_forward(self.read_norm(self.words.out(read_BTD.flatten(0, 1)[rows_S])))
+        attended_SD = dropout(self.words.out(read_BTD.flatten(0, 1)[rows_S]), self.dropout, self.training)
+        read_SD = self.feed_forward(self.read_norm(attended_SD))
         joined_SD = self.gate(encoded_SD, self.norm(dropout(read_SD, self.dropout, self.training)))
         return torch.where(sees_BTG.any(-1).flatten()[rows_S, None], joined_SD, encoded_SD)
 
@@ -107,6 +108,7 @@ class SelectiveContext(ContextModule):
         # Sentences without words have sum 0 and weight 0: the smallest float keeps 0 / 0 away.
         shares_BHTG = alpha_BHTG / sums_BHTG.clamp_min(torch.finfo(torch.float32).tiny)
         weights_BHTT = powers_BHTT * shares_BHTG.gather(-1, sentences_BHTT)
+        weights_BHTT = dropout(weights_BHTT, self.dropout, self.training)
         return (weights_BHTT.to(value_BHTK.dtype) @ value_BHTK).transpose(1, 2).flatten(2)
 
 
