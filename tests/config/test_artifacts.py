@@ -17,10 +17,10 @@ GOLDEN = {
     "subwords": "0ac0e44d4965",
     "trees": "1bed24075477",
     "instances": "465f42ad5b62",
-    "model": "e97f167a80a5",
-    "hypotheses": "50a917fa797d",
-    "probabilities": "0e59379f369a",
-    "scores": "43932ae79e9b",
+    "model": "be38be86fe1f",
+    "hypotheses": "7954a16b6799",
+    "probabilities": "da9db37f2167",
+    "scores": "1f0b04ee4eb5",
 }
 
 
