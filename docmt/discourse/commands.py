@@ -151,7 +151,8 @@ def train_parser(
         dev: .discourse.jsonl to score.
         segmenter: segmenter model whose word states the parser reads.
     """
-    from docmt.discourse.parsing.parser import save_parser, train_parser
+    from docmt.discourse.parsing.parser import save_parser
+    from docmt.discourse.parsing.training import train_parser
 
     _use_one_thread()
     save_parser(out, train_parser(train=train, dev=dev, segmenter=segmenter, settings=settings, seed=seed))

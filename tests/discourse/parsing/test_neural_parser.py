@@ -27,14 +27,8 @@ from docmt.discourse.parsing.network import (
     make_example,
     number_words,
 )
-from docmt.discourse.parsing.parser import (
-    MAX_BATCH_EDUS,
-    NeuralParser,
-    total_loss,
-    train_member,
-    training_tree,
-    word_states,
-)
+from docmt.discourse.parsing.parser import MAX_BATCH_EDUS, NeuralParser, word_states
+from docmt.discourse.parsing.training import total_loss, train_member, training_tree
 from docmt.discourse.settings import NeuralSettings, ParserSettings
 
 TINY = {"members": 1, "edu_width": 8, "document_width": 4, "hidden_width": 16, "feature_width": 8}

@@ -17,7 +17,7 @@ from docmt.discourse.discourse_documents import (
     edus_from_starts,
 )
 from docmt.discourse.other_parsers import BASELINES, baseline
-from docmt.discourse.parsing.parser import Constraint, best_action, build_tree, parse_greedily
+from docmt.discourse.parsing.greedy_search import Constraint, best_action, build_tree, parse_greedily
 from docmt.discourse.parsing.transitions import FORMS, NN, NS, SHIFT, SN, State
 
 
