@@ -92,6 +92,7 @@ def read_argument(argument: str, *, where: str) -> Any:
 PLAIN_WORDS = {
     "dict_type": "must be a mapping (`key: value`)",
     "model_type": "must be a mapping (`key: value`)",
+    "model_attributes_type": "must be a mapping (`key: value`)",
     "list_type": "must be a list, such as [a, b]",
     "string_type": "must be text (in quotation marks)",
     "bool_type": "must be true or false",
@@ -179,6 +180,9 @@ def _describe(cls: type[BaseModel], error: ValidationError, where: str) -> str:
         names = tags.split(", ")
         guess = f"did you mean {close!r}? " if (close := _closest(name, names)) else ""
         return f"{path}.{key}: no {key} {name!r}; {guess}known: {', '.join(sorted(names))}"
+    if kind == "union_tag_not_found":
+        key = context["discriminator"].replace("'", "")
+        return f"{path}.{key}: this key is missing"
     if kind == "missing":
         return f"{path}: this key is missing"
     if kind == "too_short":

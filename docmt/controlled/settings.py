@@ -1,9 +1,9 @@
 """Settings of the controlled corpus."""
 
 import math
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import Field, model_validator
 
 from docmt.settings import Settings, read_argument
 
@@ -47,8 +47,7 @@ class CorpusSize(Settings):
 class SelectionSettings(CorpusSize):
     """A corpus in which the predicate of a pronoun determines its antecedent, without any discourse structure."""
 
-    # Excluded from fingerprints, so that corpora keep theirs from when there was one kind.
-    generator: Literal["flat"] = Field(default="flat", exclude=True)
+    generator: Literal["flat"]
     """Documents without nesting."""
     min_sentences: int = Field(default=6, ge=4)
     """Minimum number of sentences per document."""
@@ -121,15 +120,7 @@ class SegmentsSettings(CorpusSize):
         return self
 
 
-def _kind(values: Any) -> str:
-    generator = values.get("generator") if isinstance(values, dict) else getattr(values, "generator", None)
-    return "flat" if generator is None else str(generator)
-
-
-ControlledSettings = Annotated[
-    Annotated[SelectionSettings, Tag("flat")] | Annotated[SegmentsSettings, Tag("nested")],
-    Discriminator(_kind, custom_error_type="generator", custom_error_message="generator must be flat or nested"),
-]
+ControlledSettings = Annotated[SelectionSettings | SegmentsSettings, Field(discriminator="generator")]
 """Settings for a controlled corpus of either kind. The key `generator` distinguishes the kinds."""
 
 

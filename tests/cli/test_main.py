@@ -55,7 +55,7 @@ def test_read_only_folder_is_one_line(command, small_disk, tmp_path):
     (tmp_path / "a.en").write_text("One .\n")
     folder = small_disk(100)
     settings = (
-        ["--settings", '{"n_train_documents": 2, "n_dev_documents": 2, "n_test_documents": 2}']
+        ["--settings", '{"generator": "flat", "n_train_documents": 2, "n_dev_documents": 2, "n_test_documents": 2}']
         if command[0] == "controlled"
         else []
     )

@@ -81,7 +81,7 @@ def digest(folder):
         (("translate", "--model", "model.pt", "--out", "model.pt"), "is an input"),
         (("translate", "a.en", "--model", "model.pt", "--out", "a.de"), "would be lost"),
         (("config", "schema", "--out", "my.yaml"), "would be lost"),
-        (("controlled", "generate", "--settings", "{}", "--out", "."), "would be lost"),
+        (("controlled", "generate", "--settings", '{"generator": "flat"}', "--out", "."), "would be lost"),
         ((*RENDER, "paper"), "would be lost"),
         (
             (*TRAIN, "--init", "model.pt", "--checkpoints", "c", "--history", "h.csv", "--out", "model.pt"),

@@ -13,14 +13,14 @@ from docmt.config.plan import Plan
 
 RUN = ("smoke", "rst_mix", "1")
 GOLDEN = {
-    "split": "21dd177a78ce",
-    "subwords": "0ac0e44d4965",
-    "trees": "1bed24075477",
-    "instances": "465f42ad5b62",
-    "model": "be38be86fe1f",
-    "hypotheses": "7954a16b6799",
-    "probabilities": "da9db37f2167",
-    "scores": "1f0b04ee4eb5",
+    "split": "c0a168315d5f",
+    "subwords": "e9dd722d63f4",
+    "trees": "dd2fb30b4f70",
+    "instances": "e719fde7a27b",
+    "model": "0165effbbde6",
+    "hypotheses": "2963925d8b3e",
+    "probabilities": "cac120f7609c",
+    "scores": "c1b46319c37f",
 }
 
 

@@ -20,7 +20,7 @@ CLASS_OF_NOUN = {
 }
 SIZE = {"seed": 7, "n_train_documents": 300, "n_dev_documents": 20, "n_test_documents": 20, "n_suite_items": 60}
 SETTINGS = {
-    "flat": SelectionSettings.model_validate(SIZE),
+    "flat": SelectionSettings.model_validate({"generator": "flat", **SIZE}),
     "nested": SegmentsSettings.model_validate({"generator": "nested", **SIZE}),
 }
 SPLITS = ("train", "dev", "test")
@@ -239,17 +239,24 @@ def test_nouns_and_pronouns_are_in_the_main_edu(selection):
         ({"generator": "nested", "weights": {"closes": 1.0}}, "weights.closes: unknown key; did you mean 'close'?"),
         ({"weights": {"pronoun": 0.0}}, "weights.pronoun"),
         ({"seed": "one"}, "seed"),
-        ({"generator": "segment"}, "corpora.controlled: generator must be flat or nested"),
+        ({"generator": "segment"}, "corpora.controlled.generator: no generator 'segment'; known: flat, nested"),
         ({"generator": "nested", "min_pronouns": 2}, "corpora.controlled.min_pronouns: unknown key"),
         ({"n_deictic": 1}, "corpora.controlled.n_deictic: unknown key"),
         ([], "corpora.controlled: must be a mapping"),
     ],
 )
 def test_wrong_settings_are_refused(values, message):
+    if isinstance(values, dict):
+        values = {"generator": "flat"} | values
     with pytest.raises(UserError) as caught:
         load_settings(json.dumps(values))
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_the_generator_must_be_named():
+    with pytest.raises(UserError, match=r"corpora\.controlled\.generator: this key is missing"):
+        load_settings('{"seed": 1}')
 
 
 @pytest.mark.parametrize(
@@ -267,7 +274,7 @@ def test_wrong_settings_are_refused(values, message):
 )
 def test_extreme_settings_still_make_whole_corpora(values, tmp_path):
     sizes = {"n_train_documents": 30, "n_dev_documents": 2, "n_test_documents": 2, "n_suite_items": 60}
-    settings = SelectionSettings.model_validate({**sizes, **values})
+    settings = SelectionSettings.model_validate({"generator": "flat", **sizes, **values})
     generate_corpus(settings, tmp_path)
     for document in read_all(tmp_path, "train"):
         assert settings.min_sentences <= len(document) <= settings.max_sentences

@@ -16,7 +16,7 @@ from docmt.controlled.settings import SegmentsSettings, SelectionSettings
 from docmt.controlled.suites import MAX_DISTANCE, SUITES, build_suite
 
 SETTINGS = {
-    "flat": SelectionSettings(seed=7, n_suite_items=240),
+    "flat": SelectionSettings(generator="flat", seed=7, n_suite_items=240),
     "nested": SegmentsSettings(generator="nested", seed=7, n_suite_items=300),
 }
 
