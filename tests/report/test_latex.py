@@ -7,12 +7,13 @@ import pandas as pd
 import pytest
 from score_rows import accuracy, difference, long_table, of_seeds, score
 
+from docmt.report.markup import to_latex
 from docmt.report.page import build_report
 from docmt.report.score_tables import contrastive_table, main_table, paper_table
 from docmt.report.settings import CaseTable, PaperTable, ReportSettings
 from docmt.report.study_tables import case_table, provenance_table
 from docmt.report.summary import summarize
-from docmt.report.tables import Table, label, number, prose, to_latex
+from docmt.report.tables import Table, label, number, prose
 
 HOSTILE = r"50 % of $x_1$ & {y} ~ ^ \ # <b> | “q” – × ✓ ✗ † ° − …"
 SETTINGS = ReportSettings(
