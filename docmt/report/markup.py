@@ -39,7 +39,7 @@ MARKS = {"*": "*", "**": "**", "†": r"\dagger", "°": r"\circ"}
 EXPLANATIONS = ("Bold", *MARKS)  # first words of sentences that explain signs
 MAX_NOTE_WORDS = 40  # longer notes do not fit under a table of a paper
 # Sentence ends, apart from abbreviations such as “et al. (2021)” and “e.g.”
-SENTENCE_END = re.compile(r"(?<=[\w)%”\"'-]{3}[.]) (?=[^a-z0-9(])")
+SENTENCE_END = re.compile(r"(?<=[.])(?<! al[.])(?<!e[.]g[.])(?<!i[.]e[.]) (?=[^a-z0-9(])")
 MAX_LATEX_ROWS = 50  # longer tables are broken across pages
 MAX_LATEX_COLUMNS = 12  # per part
 LABEL_SHARE, TEXT_WIDTH = 0.17, 190.0  # width of labels next to sentences, and minimum width for sentences in points
@@ -219,16 +219,16 @@ def _column_widths(table: Table) -> list[float]:
             widths.append(LABEL_SHARE * PAGE_WIDTH)
         else:
             of_cells = max(map(_cell_width, cells), default=0)
-            widths.append(max(of_cells, *map(_text_width, break_heading(heading, of_cells))))
+            widths.append(max(of_cells, *map(text_width, break_heading(heading, of_cells))))
     return widths
 
 
 def _cell_width(cell: Cell) -> float:
-    width = _text_width(cell.short or cell.text) * (1.15 if cell.is_best else 1)
+    width = text_width(cell.short or cell.text) * (1.15 if cell.is_best else 1)
     return width + 4.2 * sum(map(len, cell.marks))
 
 
-def _text_width(text: str) -> float:
+def text_width(text: str) -> float:
     """Return the width of the text in points, at the normal font size."""
     return sum(CHARACTER_WIDTHS.get(character, OTHER_WIDTH) for character in text)
 
@@ -236,11 +236,11 @@ def _text_width(text: str) -> float:
 def break_heading(heading: str, width: float) -> list[str]:
     """Return the lines of a heading over cells with this width. A line is as long as the cells or a single word."""
     words = re.split(" (?![/%])", heading)
-    width = max([width, *map(_text_width, words)])
+    width = max([width, *map(text_width, words)])
     lines = words[:1]
     for word in words[1:]:
         line = f"{lines[-1]} {word}"
-        if _text_width(line) <= width:
+        if text_width(line) <= width:
             lines[-1] = line
         else:
             lines.append(word)
