@@ -28,6 +28,7 @@ SCORING_KEYS = {"context"}
 
 CXMI_PREFIX = "cxmi_"
 """File name prefix for CXMI scores on a test split or suite."""
+from docmt.training.settings import WITHOUT_EFFECT
 
 
 @artifact("instances_build", stage="instances")
@@ -99,7 +100,7 @@ def model(study: Study, dataset: str, system: str, seed: str) -> Artifact:
             "seed": int(seed),  # a wildcard is text, and 1 must have the same hash as in a config
             "monolingual_lang": monolingual_lang if inputs["monolingual"] else None,
         },
-        {"loggers": study.config.training[row.recipe].loggers if row.recipe else []},
+        {name: getattr(study.config.training[row.recipe], name) for name in WITHOUT_EFFECT} if row.recipe else {},
     )
 
 
