@@ -22,13 +22,13 @@ from docmt.config.systems import (
 )
 from docmt.evaluation.metrics import CXMI
 from docmt.text.published_text import MODEL_FILES
+from docmt.training.settings import WITHOUT_EFFECT
 
 SCORING_KEYS = {"context"}
 """Section `decoding` keys that affect forced decoding."""
 
 CXMI_PREFIX = "cxmi_"
 """File name prefix for CXMI scores on a test split or suite."""
-from docmt.training.settings import WITHOUT_EFFECT
 
 
 @artifact("instances_build", stage="instances")
