@@ -271,6 +271,7 @@ def run_training(study: Study, folder: Path, *, architecture="g_transformer", cu
         "history": folder / "history.csv",
         "out": folder / "model.pt",
         "accelerator": "cpu",
+        "keep_checkpoints": 2,
     }
     arguments |= options
     files = TrainingFiles(**{name: arguments.pop(name) for name in FILES & set(arguments)})

@@ -8,6 +8,7 @@ from docmt.commands import CommandGroup, OutFile
 from docmt.config.artifacts.base import Study
 from docmt.config.artifacts.study import check_user_files
 from docmt.config.by_hand import describe_by_hand
+from docmt.config.costs import describe_costs
 from docmt.config.loading import load_config, read_config_file, read_config_files
 from docmt.config.manual import json_schema, manual, replace_manual
 from docmt.config.study_rows import USER_OUTPUT_KEYS
@@ -42,8 +43,9 @@ def check(*files: Path) -> None:
     counts = {"dataset": len(config.datasets), "system": len(config.systems), "run": len(list_runs(config))}
     words = ", ".join(f"{n} {noun}{'s' * (n != 1)}" for noun, n in counts.items())
     print(f"{names}: valid ({words})")
-    if by_hand := describe_by_hand(config):
-        print(by_hand)
+    for line in (*describe_costs(config), describe_by_hand(config)):
+        if line:
+            print(line)
 
 
 @commands.command

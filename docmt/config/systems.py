@@ -17,7 +17,7 @@ from docmt.models.published.families import SAME, read_settings
 from docmt.models.settings import ModelSettings
 from docmt.settings import look_up
 from docmt.text.settings import TextSettings
-from docmt.training.settings import TaskName, TrainingSettings
+from docmt.training.settings import WITHOUT_EFFECT, TaskName, TrainingSettings
 
 PARTS_OF_TASKS: dict[TaskName, str] = {"pairs": SENTENCES, "restoration": MONOLINGUAL}
 """Dataset parts that training tasks read in addition to the training split."""
@@ -93,8 +93,9 @@ def training_settings(config: Config, system: str) -> TrainingSettings:
     row = config.systems[system]
     where = f"config.systems.{system}"
     recipe = look_up(config.training, row.recipe, where=f"{where}.recipe", what="recipe")
-    # Loggers do not affect a training, so fingerprints exclude them.
-    return TrainingSettings.load(merge(recipe.model_dump(exclude={"loggers"}), row.training), where=f"{where}.training")
+    return TrainingSettings.load(
+        merge(recipe.model_dump(exclude={*WITHOUT_EFFECT}), row.training), where=f"{where}.training"
+    )
 
 
 def longest_chain(config: Config, system: str) -> list[str]:

@@ -43,12 +43,14 @@ def train(
     nodes: int = 1,
     micro_batch_tokens: int | None = None,
     loggers: Sequence[LoggerName] = (),
+    keep_checkpoints: int = 1,
     model_fingerprint: str | None = None,
 ) -> None:
     """Train a model and write it with its history. All processes call this, and the first one writes.
 
     `micro_batch_tokens` is the maximum number of tokens that a device computes at once. None: see `MicroBatchSize`.
-    `loggers` write into a folder next to the model. `model_fingerprint` is recorded in the model.
+    `loggers` write into a folder next to the model. The newest `keep_checkpoints` checkpoints stay. `model_fingerprint`
+    is recorded in the model.
     """
     if seed < 0:
         raise UserError(f"seed {seed}: must not be negative")
@@ -110,6 +112,7 @@ def train(
     job = {"device": fabric.device.type, "n_devices": fabric.world_size, "n_nodes": nodes, "sessions": sessions}
     job["micro_batch_tokens"] = trainer.reader.micro_batch_tokens or settings.training.max_batch_tokens
     write_job_facts(files.out, **job, checkpoints=folder.name, cpu_seconds=round(cpu_seconds, 1))
+    trainer.checkpoints.prune(state.step, keep_checkpoints)  # at last, so that a killed job can resume
 
 
 def _load_data(files: TrainingFiles, vocabulary: Vocabulary, pipeline: TextPipeline, *, needs_trees: bool) -> TaskData:

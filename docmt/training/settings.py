@@ -118,12 +118,22 @@ class TrainingSettings(Settings):
         return self
 
 
+N_CHECKPOINTS = 2  # during a training
+
+
 class Recipe(TrainingSettings):
     """A training recipe. The defaults train G-Transformer from scratch as in the paper (Appendix B.2, C.1)."""
 
     loggers: list[LoggerName] = []
     """Lightning loggers in addition to `history.csv`, written to `loggers/` of the run. `wandb` and `mlflow` only write
     files and contact no server. Changing loggers reruns nothing."""
+    keep_checkpoints: int = Field(default=1, ge=0, le=N_CHECKPOINTS)
+    """Number of checkpoints that a finished training keeps, from the newest. 1 can be continued with a larger
+    `max_steps`, and 2 is safe from a damaged file. Changes apply to later trainings."""
+
+
+# Recipe keys without effect on the model, which fingerprints exclude
+WITHOUT_EFFECT = ("loggers", "keep_checkpoints")
 
 
 def history_columns() -> list[str]:

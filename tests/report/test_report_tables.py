@@ -8,11 +8,12 @@ from docmt.errors import UserError
 from docmt.evaluation.contrastive_accuracy import wilson_interval
 from docmt.evaluation.metrics import METRICS, Metric
 from docmt.report.input_files import read_tables
+from docmt.report.markup import to_latex, to_markdown
 from docmt.report.score_tables import contrastive_table, further_table, main_table, paper_table, split_table
 from docmt.report.settings import PaperTable, ReportSettings
 from docmt.report.study_tables import INSTANCE_KEYS, counts_table, overlap_table, passes_table, statistics_table
 from docmt.report.summary import pool_distances, summarize
-from docmt.report.tables import Cell, Column, Table, count, format_count, label, to_latex, to_markdown, to_text
+from docmt.report.tables import Cell, Column, Table, count, format_count, label, to_text
 
 SETTINGS = ReportSettings()
 

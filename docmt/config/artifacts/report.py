@@ -78,7 +78,7 @@ def case_study(study: Study, cases: str) -> Artifact:
 @artifact("report_figure", stage="report")
 def figure(study: Study, figure: str) -> Artifact:
     """One figure of `report.figures` or `report.curves`. Requires only the scores or histories of its systems."""
-    files = [f"results/figures/{figure}.{suffix}" for suffix in ("svg", "png", "csv")]
+    files = [f"results/figures/{figure}.{suffix}" for suffix in ("svg", "png", "pdf", "csv")]
     if (row := study.config.report.figures.get(figure)) is not None:
         inputs = {"scores": _shown_scores(study, row), "histories": []}
     else:

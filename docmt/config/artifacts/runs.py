@@ -22,6 +22,7 @@ from docmt.config.systems import (
 )
 from docmt.evaluation.metrics import CXMI
 from docmt.text.published_text import MODEL_FILES
+from docmt.training.settings import WITHOUT_EFFECT
 
 SCORING_KEYS = {"context"}
 """Section `decoding` keys that affect forced decoding."""
@@ -99,7 +100,7 @@ def model(study: Study, dataset: str, system: str, seed: str) -> Artifact:
             "seed": int(seed),  # a wildcard is text, and 1 must have the same hash as in a config
             "monolingual_lang": monolingual_lang if inputs["monolingual"] else None,
         },
-        {"loggers": study.config.training[row.recipe].loggers if row.recipe else []},
+        {name: getattr(study.config.training[row.recipe], name) for name in WITHOUT_EFFECT} if row.recipe else {},
     )
 
 
