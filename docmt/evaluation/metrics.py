@@ -84,6 +84,7 @@ def sacre_metric(
     unit: Unit,
     *,
     on_request: bool = False,
+    is_main: bool = True,
     lower_is_better: bool = False,
 ) -> Metric:
     """Return a sacreBLEU metric over raw text with significance tests."""
@@ -99,7 +100,7 @@ def sacre_metric(
         sacre,
         unit=unit,
         on_request=on_request,
-        is_main=not on_request,
+        is_main=is_main and not on_request,
         lower_is_better=lower_is_better,
         counts=count,
     )
@@ -123,6 +124,7 @@ METRICS: dict[str, Metric] = {
         on_request=True,
     ),
     "chrF": sacre_metric("chrF2 of sacreBLEU", chrf, "sentences"),
+    "d-chrF (documents)": sacre_metric("the same", chrf, "documents", is_main=False),
     "chrF++": sacre_metric("chrF2++ of sacreBLEU", partial(chrf, word_order=2), "sentences", on_request=True),
     "TER": sacre_metric("TER of sacreBLEU", ter, "sentences", on_request=True, lower_is_better=True),
     "length ratio": Metric("words of the hypotheses in % of the reference", score_bleu, always=True),
