@@ -218,7 +218,7 @@ def describe_realignment(hypotheses: Sequence[Hypothesis]) -> str | None:
     n_lines = sum(hypothesis.realigned_lines for hypothesis in realigned)
     n_sentences = sum(hypothesis.n_sentences for hypothesis in realigned)
     return (
-        f"{len(realigned)} of {len(hypotheses)} documents were re-aligned to the sentences of the reference "
+        f"{len(realigned)} of {len(hypotheses)} documents re-aligned to the reference "
         f"({n_lines} lines to {n_sentences} sentences)"
     )
 
