@@ -13,6 +13,7 @@ from docmt.corpora.suite_items import read_contrastive
 from docmt.evaluation.contrastive_accuracy import read_user_log_probabilities
 from docmt.evaluation.hypotheses import read_user_hypotheses
 from docmt.evaluation.references import read_more_references, read_reference
+from docmt.evaluation.segment_scores import read_segment_scores
 from docmt.snakemake_records import read_record
 
 CORPUS_FOLDER = Path(".")
@@ -20,7 +21,7 @@ CORPUS_FOLDER = Path(".")
 
 
 def check_line_counts(config: Config) -> None:
-    """Raise UserError for an output or reference file with another number of lines than its test set.
+    """Raise UserError for outputs, references or external scores with another number of lines than their test set.
 
     Test sets from user-supplied files are read. Other test sets are only known when the study has prepared them.
     """
@@ -30,11 +31,15 @@ def check_line_counts(config: Config) -> None:
             outputs = [system.hypotheses.get(f"{dataset}/{test}") for system in config.systems.values()]
             files = [Path(file) for file in outputs if file]
             references = [Path(file) for file in row.references.get(test, ())]
-            if (files or references) and (content := _read_test(study, dataset, test)):
+            by_metric = [tests.get(f"{dataset}/{test}", {}) for tests in config.evaluation.external.values()]
+            scores = [Path(file) for by_run in by_metric for file in by_run.values()]
+            if (files or references or scores) and (content := _read_test(study, dataset, test)):
                 index, reference = content
                 read_more_references(references, index, reference)
                 for file in files:
                     read_user_hypotheses(file, index, reference, tgt_lang=row.tgt_lang)
+                for file in scores:
+                    read_segment_scores(file, index)
         for suite in row.suite_names():
             corpus, split = row.suite_reference(suite).split("/")
             outputs = [system.log_probabilities.get(f"{dataset}/{suite}") for system in config.systems.values()]

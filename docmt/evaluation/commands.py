@@ -51,6 +51,7 @@ from docmt.evaluation.output_files import TestOutputs, match_outputs
 from docmt.evaluation.references import read_more_references, read_reference, read_user_references
 from docmt.evaluation.score_rows import WARNING, ScoreRow, TestScores, write_scores
 from docmt.evaluation.scoring import TranslatedTest
+from docmt.evaluation.segment_scores import read_segment_scores
 from docmt.files import atomic_writer, write_json, write_jsonl
 
 log = logging.getLogger(__name__)
@@ -100,6 +101,8 @@ def _refuse_unused(settings: EvaluationSettings, *, contrast: Sequence[str]) -> 
     """Raise UserError for keys that a command does not read. Of the section `contrast`, it reads the listed keys."""
     if settings.comet is not None:
         raise UserError("--settings: comet: COMET is computed by `docmt evaluate comet`; remove this key")
+    if settings.external:
+        raise UserError("--settings: external: only applies to studies; remove this key")
     if unused := sorted(settings.contrast.model_fields_set - {*contrast}):
         reason = "is used by `docmt decode score-candidates`" if contrast else "applies to contrastive test sets"
         raise UserError(f"--settings: contrast.{unused[0]}: {reason}; remove this key")
@@ -113,7 +116,11 @@ def _read_translations(
     index, reference = read_reference(test.file, languages=test.languages)
     more = read_more_references(test.references, index, reference)
     text = (reference, settings, test.file, src_lang, tgt_lang, training, more)
-    return [TranslatedTest(read_hypotheses(path, index), *text) for path in [*test.outputs, *test.baseline]]
+    translated = []
+    for number, path in enumerate([*test.outputs, *test.baseline]):
+        scores = {metric: read_segment_scores(files[number], index) for metric, files in test.external.items()}
+        translated.append(TranslatedTest(read_hypotheses(path, index), *text, scores))
+    return translated
 
 
 def _translation_scores(
@@ -130,6 +137,7 @@ def _translation_scores(
     inputs = {"hypotheses": hypotheses, "reference": text_path(test.file, test.languages[1])}
     inputs["documents"] = index_path(test.file)
     inputs |= {f"reference {number}": path for number, path in enumerate(test.references, start=2)}
+    inputs |= {f"scores of {metric}": path for metric, (path,) in test.external.items()}
     return TestScores(test.name, rows, inputs)
 
 

@@ -29,6 +29,7 @@ LATEX = {character: f"\\{character}" for character in "&%$#_{}"} | {
     "−": "$-$",
     "–": "--",
     "×": r"$\times$",
+    "↓": r"$\downarrow$",
     "✓": r"$\surd$",
     "✗": r"$\times$",
     "\N{NO-BREAK SPACE}": "~",
