@@ -9,6 +9,7 @@ from docmt.config.artifacts.base import Study
 from docmt.config.artifacts.study import check_user_files
 from docmt.config.by_hand import describe_by_hand
 from docmt.config.costs import describe_costs
+from docmt.config.line_counts import check_line_counts
 from docmt.config.loading import load_config, read_config_file, read_config_files
 from docmt.config.manual import json_schema, manual, replace_manual
 from docmt.config.study_rows import USER_OUTPUT_KEYS
@@ -24,7 +25,10 @@ commands = CommandGroup("config")
 
 @commands.command
 def check(*files: Path) -> None:
-    """Check a configuration, and that its data files exist. Name corpora that cannot be downloaded.
+    """Check a configuration and its data files. Name corpora that cannot be downloaded.
+
+    Data files must exist. Files with translations and additional references must fit their test sets, if these are
+    user-supplied, too, or have been prepared by the study.
 
     Example:
         docmt config check my.yaml quick.yaml
@@ -38,6 +42,7 @@ def check(*files: Path) -> None:
     try:
         config = load_config(read_config_files(files))
         check_user_files(Study(config))
+        check_line_counts(config)
     except UserError as error:
         raise UserError(str(error) if str(error).startswith(tuple(map(str, files))) else f"{names}: {error}") from None
     counts = {"dataset": len(config.datasets), "system": len(config.systems), "run": len(list_runs(config))}

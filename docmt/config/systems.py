@@ -150,6 +150,11 @@ def list_runs(config: Config) -> list[Run]:
     ]
 
 
+def run_names(run: Run) -> tuple[str, str]:
+    """Return the names of a run in `evaluation.external`. The second is for a system with a single seed."""
+    return f"{run.system}/seed{run.seed}", run.system
+
+
 def dataset_instances(config: Config, dataset: str) -> list[tuple[str, str]]:
     """Return the (`instances` row, part) pairs that a dataset needs, without duplicates.
 

@@ -26,6 +26,7 @@ LATEX = {character: f"\\{character}" for character in "&%$#_{}"} | {
     "−": "$-$",
     "–": "--",
     "×": r"$\times$",
+    "↓": r"$\downarrow$",
     "✓": r"$\surd$",
     "✗": r"$\times$",
     "†": r"$\dagger$",

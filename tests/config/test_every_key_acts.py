@@ -151,6 +151,7 @@ CHANGES: dict[str, dict[str, Any]] = {
         "systems.rst_own.datasets": ["smoke"],
         "systems.rst_own.instances": "documents_with_trees",
     },
+    "evaluation.external": {"evaluation.external": {"MetricX": {"smoke/smoke": {"theirs": "x.txt"}}}},
     "systems.sentence_transformer.hypotheses": {"systems.theirs.hypotheses": {"smoke/smoke": "u.de"}},
     "systems.sentence_transformer.log_probabilities": {"systems.theirs.log_probabilities": {}},
     "systems.sentence_transformer.instances": {"systems.sentence_transformer.instances": "documents"},

@@ -85,6 +85,17 @@ def test_metric_knows_digits_and_direction(monkeypatch):
     assert best_cells(table) == {(1, 1), (1, 2)}
 
 
+def test_external_metric_keeps_its_scale():
+    """BLEURT is no BLEU score below 1 %, and an arrow means that lower is better."""
+    rows = [score("a", 0.26, metric="MetricX ↓"), score("b", 3.5, metric="MetricX ↓")]
+    rows += [score("a", 0.5, metric="BLEURT"), score("b", 0.6, metric="BLEURT")]
+    table = main_table(summarize(long_table(rows)), ReportSettings(metrics=["MetricX ↓", "BLEURT"]))
+    assert table.caption.startswith("In percent, MetricX ↓, BLEURT as in the files")
+    assert [row[-2:] for row in table.rows] == [["0.26", "0.50"], ["3.50", "0.60"]]
+    assert best_cells(table) == {(0, 1), (1, 2)}
+    assert r"MetricX $\downarrow$" in to_latex(table)
+
+
 def test_further_scores_complete_the_main_table():
     rows = [score("a", 3), score("a", 98.5, metric="length ratio")]
     table = further_table(summarize(long_table(rows)), SETTINGS)

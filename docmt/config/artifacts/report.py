@@ -256,8 +256,11 @@ def _report_params(study: Study, **facts: Any) -> dict[str, Any]:
     layouts = [*report.tables.values(), *report.figures.values()]
     systems = dict.fromkeys(name for layout in layouts for name in layout.systems)
     facts["paper_columns"] = {name: paper_columns(study.config, name) for name in systems}
+    settings = report.model_dump(mode="json", exclude={"reader"})
+    if "metrics" not in report.model_fields_set:
+        settings["metrics"] += study.config.evaluation.external
     return {
-        "settings": report.model_dump(mode="json", exclude={"reader"}),
+        "settings": settings,
         # Unsorted, because the report shows stages and systems in this order.
         "study": json.dumps(facts, ensure_ascii=False),
     }

@@ -116,13 +116,16 @@ def user_output(study: Study, dataset: str, system: str, seed: str, file: str) -
         "texts": [],
         "suite": [],
     }
+    params = {"suffix": Path(path).suffix}  # determines the format
     if kind == "test":
-        inputs["texts"] = dataset_split(study, dataset, part).select(INDEX)
+        # Other sentences than in the reference are aligned to it.
+        tgt_lang = study.config.datasets[dataset].tgt_lang
+        inputs["texts"] = dataset_split(study, dataset, part).select(INDEX, f".{tgt_lang}")
+        params["tgt_lang"] = tgt_lang
     else:
         inputs["suite"] = dataset_suite(study, dataset, test)
     output = paths.OUTPUT.format(dataset=dataset, system=system, seed=int(seed), output=file)
-    # The suffix determines the format.
-    return Artifact([output], inputs, {"suffix": Path(path).suffix})
+    return Artifact([output], inputs, params)
 
 
 @artifact("translate", stage="decoding")
