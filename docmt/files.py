@@ -256,6 +256,15 @@ def read_json(path: Path) -> Any:
         raise UserError(f"{path}: cannot be read as JSON ({error})") from None
 
 
+def read_facts(path: Path) -> dict[str, Any]:
+    """Return the JSON object in a file of docmt or Snakemake, not in a result. Empty if it is missing or damaged."""
+    try:
+        facts = json.loads(Path(path).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return facts if isinstance(facts, dict) else {}
+
+
 def write_json(path: Path, value: Any, *, checksum: bool = True) -> None:
     """Write indented JSON with sorted keys, so that equal values give equal files."""
     with atomic_writer(path, checksum=checksum) as file:

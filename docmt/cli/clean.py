@@ -1,7 +1,6 @@
 """`docmt clean`: list or delete checkpoints, runs that are not in the configuration, and killed jobs' files."""
 
 import itertools
-import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from docmt.config.artifacts.runs import run_folder
 from docmt.config.plan import Plan
 from docmt.config.systems import list_runs
 from docmt.errors import UserError, escape_controls
+from docmt.files import read_facts
 from docmt.model_owners import belongs_to_others, configuration_names, read_owner
 from docmt.outputs import UNFINISHED
 from docmt.paths import RUN
@@ -131,10 +131,8 @@ def _finished_checkpoints(run: Path) -> Path | None:
     if not (run / "model.pt").exists() or not checkpoints.is_dir() or checkpoints.is_symlink():
         return None
     folders = [path for path in checkpoints.iterdir() if path.is_dir() and not path.is_symlink()]
-    try:
-        name = json.loads(job_facts_path(run / "model.pt").read_bytes())["checkpoints"]
-    except (OSError, ValueError, LookupError, TypeError):
-        name = folders[0].name if len(folders) == 1 else None
+    only = folders[0].name if len(folders) == 1 else None
+    name = read_facts(job_facts_path(run / "model.pt")).get("checkpoints", only)
     return next((folder for folder in folders if folder.name == name), None)
 
 

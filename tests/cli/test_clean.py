@@ -133,6 +133,16 @@ def test_checkpoints_of_other_settings_stay(recorded, study):
     assert f"{FINISHED}/checkpoints/abc" not in paths
 
 
+@pytest.mark.parametrize("facts", [b"", b"\xff", b"[1]", b"1", b"[" * 100_000, b'{"checkpoints": ["def"]}', None])
+def test_damaged_facts_keep_checkpoints(facts, study):
+    (study / FINISHED / "checkpoints/def").mkdir()
+    if facts is None:
+        (study / FINISHED / "model.job.json").mkdir()
+    else:
+        (study / FINISHED / "model.job.json").write_bytes(facts)
+    assert not any(path.startswith(FINISHED) for path in leftovers())
+
+
 def test_links_and_copies_belong_to_the_user(study, tmp_path_factory):
     outside = tmp_path_factory.mktemp("outside")
     for name in ("runs/system/seed1/checkpoints/abc", "text/.dev.en.abcdefgh", "seed3/checkpoints"):

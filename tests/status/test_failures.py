@@ -75,8 +75,8 @@ def test_other_failures_do_not_matter(folder):
     assert folder.failures() == []
     folder.write("logs/report_render/report_render.log", "ValueError: bad\n")
     assert [failure.rule for failure in folder.failures()] == ["report_render"]
-    folder.write("results/report/report.html")
-    folder.write("results/report/reader.html")
+    for name in ("report.html", "summary.txt", "tables", "figures", "reader.html"):
+        folder.write(f"results/report/{name}")
     assert folder.failures() == []
     folder.write("logs/mine/x.log", "ValueError: bad\n")
     assert [failure.rule for failure in folder.failures()] == ["mine"]

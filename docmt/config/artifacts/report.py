@@ -163,7 +163,9 @@ def report(study: Study) -> Artifact:
         },
         stages=RULES,
     )
-    return Artifact(["results/report/report.html"], inputs, params, reads_paths=True)
+    files = ["results/report/report.html", "results/report/summary.txt"]
+    folders = ["results/report/tables", "results/report/figures"]
+    return Artifact([*files, *folders], inputs, params, reads_paths=True)
 
 
 @artifact("report_reader", stage="report")
