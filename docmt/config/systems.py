@@ -93,8 +93,9 @@ def training_settings(config: Config, system: str) -> TrainingSettings:
     row = config.systems[system]
     where = f"config.systems.{system}"
     recipe = look_up(config.training, row.recipe, where=f"{where}.recipe", what="recipe")
-    # Loggers do not affect a training, so fingerprints exclude them.
-    return TrainingSettings.load(merge(recipe.model_dump(exclude={"loggers"}), row.training), where=f"{where}.training")
+    # Fingerprints exclude how a training is logged and computed.
+    values = recipe.model_dump(exclude={"loggers", "graphs"})
+    return TrainingSettings.load(merge(values, row.training), where=f"{where}.training")
 
 
 def longest_chain(config: Config, system: str) -> list[str]:

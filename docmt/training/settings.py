@@ -39,6 +39,9 @@ TASK_COLUMNS = ("passes", "train_loss", "dev_loss")
 LoggerName = Literal["csv", "tensorboard", "wandb", "mlflow"]
 """A logger of Lightning."""
 
+GraphsMode = Literal["auto", "off"]
+"""Whether a training records updates as CUDA graphs where it can."""
+
 
 class TrainingSettings(Settings):
     """The keys of a recipe that shape a model. The defaults train G-Transformer from scratch (Appendix B.2, C.1)."""
@@ -124,6 +127,10 @@ class Recipe(TrainingSettings):
     loggers: list[LoggerName] = []
     """Lightning loggers in addition to `history.csv`, written to `loggers/` of the run. `wandb` and `mlflow` only write
     files and contact no server. Changing loggers reruns nothing."""
+    graphs: GraphsMode = "off"
+    """`auto`: record updates as CUDA graphs on one GPU with flash attention (docs/training.md). Results are equal up to
+    rounding and the random numbers of dropout, and a training can continue with either value. Not yet tested on a GPU.
+    Changing this reruns nothing."""
 
 
 def history_columns() -> list[str]:

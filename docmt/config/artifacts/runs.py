@@ -99,7 +99,7 @@ def model(study: Study, dataset: str, system: str, seed: str) -> Artifact:
             "seed": int(seed),  # a wildcard is text, and 1 must have the same hash as in a config
             "monolingual_lang": monolingual_lang if inputs["monolingual"] else None,
         },
-        {"loggers": study.config.training[row.recipe].loggers if row.recipe else []},
+        study.config.training[row.recipe].model_dump(include={"loggers", "graphs"}) if row.recipe else {},
     )
 
 
