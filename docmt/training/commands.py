@@ -14,7 +14,7 @@ from docmt.gpu_locks import claim_gpus
 from docmt.model_owners import record_owner
 from docmt.snakemake import CORES_PER_GPU
 from docmt.training.launching import is_lost_peer, launch, note_lost_peer
-from docmt.training.settings import LoggerName, RunSettings, TrainingFiles
+from docmt.training.settings import GraphsMode, LoggerName, RunSettings, TrainingFiles
 
 command = CommandGroup("train")
 
@@ -32,6 +32,7 @@ def train(
     micro_batch_tokens: int = 0,
     loggers: list[LoggerName] | None = None,
     keep_checkpoints: Annotated[int, Parameter(validator=Number(gte=0))] = 1,
+    graphs: GraphsMode = "off",
     fingerprint: str | None = None,
 ) -> int:
     """Train a model. To resume after an interruption, run the same command again.
@@ -53,6 +54,7 @@ def train(
             memory, or max_batch_tokens on a CPU.
         loggers: Lightning loggers, which write to `loggers/` next to the model.
         keep_checkpoints: number of checkpoints that stay after the training, from the newest.
+        graphs: `auto` records updates as CUDA graphs, if there is a single GPU with flash attention.
         fingerprint: hash of all settings and data, recorded in the model. Default: hash of --settings.
     """
     if devices == 0:
@@ -94,6 +96,7 @@ def train(
             micro_batch_tokens=micro_batch_tokens or None,
             loggers=loggers or [],
             keep_checkpoints=keep_checkpoints,
+            graphs=graphs,
             model_fingerprint=fingerprint,
         )
     except Interrupted as interruption:

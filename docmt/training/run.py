@@ -26,7 +26,14 @@ from docmt.training.devices import make_fabric
 from docmt.training.lock import FolderLock
 from docmt.training.loggers import make_loggers
 from docmt.training.progress import write_history
-from docmt.training.settings import FROZEN_SENTENCES, LoggerName, RunSettings, TrainingFiles, TrainingSettings
+from docmt.training.settings import (
+    FROZEN_SENTENCES,
+    GraphsMode,
+    LoggerName,
+    RunSettings,
+    TrainingFiles,
+    TrainingSettings,
+)
 from docmt.training.tasks import TaskData, build_tasks
 from docmt.training.trainer import Trainer
 
@@ -44,6 +51,7 @@ def train(
     micro_batch_tokens: int | None = None,
     loggers: Sequence[LoggerName] = (),
     keep_checkpoints: int = 1,
+    graphs: GraphsMode = "off",
     model_fingerprint: str | None = None,
 ) -> None:
     """Train a model and write it with its history. All processes call this, and the first one writes.
@@ -92,6 +100,7 @@ def train(
             folder=folder,
             fabric=fabric,
             micro_batch_tokens=micro_batch_tokens,
+            graphs=graphs,
             loggers=make_loggers(loggers if fabric.is_global_zero else (), files.out.parent / "loggers", run=run),
         )
         model = trainer.run()

@@ -21,7 +21,7 @@ IDLE = {
     *(
         f"training.{recipe}.{key}"
         for recipe in ("finetune", "scratch", "pretrain")
-        for key in ("loggers", "keep_checkpoints")
+        for key in ("loggers", "keep_checkpoints", "graphs")
     ),
 }
 """Keys that change no content."""

@@ -57,8 +57,7 @@ rule train:
         monolingual_lang=plan.params("model", "monolingual_lang"),
         init=plan.file_option("model", "init"),
         init_fingerprint=plan.model_option("model", "init"),  # refuses a model of another plan
-        loggers=plan.options("model", "loggers"),  # from the recipe
-        keep_checkpoints=plan.options("model", "keep_checkpoints"),
+        recipe_options=plan.options("model", "loggers", "keep_checkpoints", "graphs"),
         folder=subpath(output.model, parent=True),
     shell:
         # `exec`, so that a signal reaches the training itself, and Snakemake waits until it has saved.
@@ -67,6 +66,5 @@ rule train:
         " --vocabulary {input.vocabulary} --pipeline {input.pipeline} {params.init} {params.init_fingerprint}"
         " --checkpoints {params.folder}/checkpoints --history {output.history} --out {output.model}"
         " --seed {wildcards.seed} --threads {threads} --devices {resources.devices} --nodes {resources.nodes}"
-        " --micro-batch-tokens {resources.micro_batch_tokens} {params.loggers} {params.keep_checkpoints}"
-        " --fingerprint {params.fingerprint}"
+        " --micro-batch-tokens {resources.micro_batch_tokens} {params.recipe_options} --fingerprint {params.fingerprint}"
         " 2> {log}"
