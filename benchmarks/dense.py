@@ -1,6 +1,6 @@
 """Beam search the way the published code does it: whole-prefix caches per hypothesis for local and global attention.
 
-It shares the weights of a docmt model (see `docmt.bench.dense` for the loss). The caches grow by concatenation and are
+It shares the weights of a docmt model (see `gpu.dense` for the loss). The caches grow by concatenation and are
 reordered (source side included) at every step.
 
 Shape letters: B instances, T target tokens, S source tokens, M beam, R = B × M rows, H heads, K head width, D width.
@@ -11,9 +11,9 @@ import math
 import numpy as np
 import torch
 import torch.nn.functional as F
+from gpu.dense import DenseLayout, masked_attention, mean_entropy, pad_instances
 from torch import Tensor
 
-from docmt.bench.dense import DenseLayout, masked_attention, mean_entropy, pad_instances
 from docmt.models.attention.multi_head import Attention, FusedAttention, MultiHeadAttention, parts
 from docmt.models.systems.transformer import Transformer, sinusoids
 from docmt.text.vocabulary import BOS, EOD, EOS, MASK, PAD, UNK

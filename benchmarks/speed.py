@@ -22,8 +22,8 @@ from pathlib import Path
 import numpy as np
 import torch
 from dense import DenseDecoder
+from gpu.dense import dense_loss
 
-from docmt.bench.dense import dense_loss
 from docmt.decoding.beam_search import search_instances
 from docmt.decoding.inference_model import InferenceTransformer
 from docmt.decoding.settings import DecodingSettings

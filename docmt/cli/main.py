@@ -44,7 +44,7 @@ for group, module, name, help in (
     (USER, "docmt.cli.status:command", "status", "Show training progress and failed jobs of a study."),
     (USER, "docmt.cli.clean:command", "clean", "List or delete files that a study no longer needs."),
     (USER, "docmt.cli.translate:command", "translate", "Translate text files or standard input."),
-    (USER, "docmt.bench.commands:commands", "bench", "Check GPU results against the CPU, and benchmark a GPU."),
+    (USER, "docmt.cli.bench:commands", "bench", "Check GPU results against the CPU, and benchmark a GPU."),
     (USER, "docmt.models.commands:commands", "models", "Fetch and import published models, and add parsers."),
     (WORKFLOW, "docmt.corpora.commands:commands", "corpora", "Fetch, read and check corpora."),
     (WORKFLOW, "docmt.controlled.commands:commands", "controlled", "Generate the controlled corpus."),
