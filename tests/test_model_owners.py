@@ -4,6 +4,7 @@ import json
 import os
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from snakemake.exceptions import WorkflowError
@@ -135,7 +136,7 @@ def test_replacing_can_be_allowed(train, monkeypatch):
 def test_deleting_all_outputs_is_refused(options, is_allowed, replace, folder, monkeypatch):
     calls = []
     monkeypatch.setenv(REPLACE_VARIABLE, replace)
-    workflow = SimpleNamespace(delete_output=lambda **keywords: calls.append(keywords))
+    workflow: Any = SimpleNamespace(delete_output=lambda **keywords: calls.append(keywords))
     guard_deletion(workflow)
     if is_allowed or replace:
         workflow.delete_output(**options)

@@ -12,9 +12,8 @@ from docmt.config.artifacts.runs import run_folder
 from docmt.config.plan import Plan
 from docmt.config.systems import list_runs
 from docmt.errors import UserError, escape_controls
-from docmt.files import read_facts
+from docmt.files import UNFINISHED, read_facts
 from docmt.model_owners import belongs_to_others, configuration_names, read_owner
-from docmt.outputs import UNFINISHED
 from docmt.paths import RUN
 from docmt.provenance import job_facts_path
 from docmt.slurm import QueueError, list_jobs
@@ -62,7 +61,10 @@ def clean(study: StudyFolder = StudyFolder(), *, delete: bool = False, yes: bool
             raise UserError(f"{folder}: Snakemake or jobs of this study are still running: wait until they have ended")
     deleted = [leftover for leftover in leftovers if delete and (yes or not leftover.needs_yes)]
     for leftover in deleted:
-        shutil.rmtree(folder / leftover.path)
+        try:
+            shutil.rmtree(folder / leftover.path)
+        except OSError as error:
+            raise UserError(f"{folder / leftover.path}: cannot be deleted ({error.strerror})") from None
     for owner, group in itertools.groupby(leftovers, key=lambda leftover: leftover.owner):
         print(escape_controls(f"{owner}:"))
         for leftover in group:

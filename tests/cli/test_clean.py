@@ -1,5 +1,6 @@
 """`docmt clean`: finds what nothing needs, and deletes nothing else, and not while the study runs."""
 
+import errno
 import json
 import os
 import shutil
@@ -197,6 +198,15 @@ def test_nothing_is_deleted_while_the_study_is_locked(study, capsys):
     assert clean(study, "--delete") == 2
     assert "are still running" in capsys.readouterr().err
     assert (study / REMOVED).exists()
+
+
+def test_read_only_folder_is_named(study, monkeypatch, capsys):
+    def refuse(path):
+        raise OSError(errno.EROFS, "Read-only file system", "step3.pt")
+
+    monkeypatch.setattr("shutil.rmtree", refuse)
+    assert clean(study, "--delete") == 2
+    assert f"{study / FINISHED}/checkpoints/abc: cannot be deleted (Read-only file system)" in capsys.readouterr().err
 
 
 def test_a_folder_without_results_is_refused(tmp_path, capsys):

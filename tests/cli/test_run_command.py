@@ -340,7 +340,7 @@ def test_errors_of_jobs_do_not_quote_settings(tmp_path):
     done = subprocess.run(call, cwd=tmp_path, env=environment, text=True, capture_output=True, check=False)
     assert done.returncode == 1
     *_, error, last = done.stderr.splitlines()
-    assert error.startswith("docmt: controlled_generate failed: no error in the log (killed?)")
+    assert error.startswith("docmt: controlled_generate failed: no error in the log (killed? disk full?)")
     assert last == "docmt: 0 of 70 results are made; the same command resumes; `docmt status` shows what failed"
     assert "docmt controlled generate --settings '{…}' --out" in done.stderr
     assert '"n_train_documents"' not in done.stderr[done.stderr.index("Error in rule") :]

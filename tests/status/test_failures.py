@@ -67,7 +67,7 @@ def test_job_of_a_failed_group_is_named(folder):
     folder.snakemake(begun, summary, indent(FAILED.format(**values), "    "))
     (failure,) = folder.failures()
     assert (failure.rule, failure.name) == ("evaluate_run", folder.stem)
-    assert failure.line.startswith("no error in the log (killed?)")
+    assert failure.line.startswith("no error in the log (killed? disk full?)")
 
 
 def test_other_failures_do_not_matter(folder):
