@@ -69,6 +69,9 @@ def show(file: Path, system: str, /) -> None:
     if row.has_user_output:
         print(json.dumps(row.model_dump(include=USER_OUTPUT_KEYS), indent=1, ensure_ascii=False))
         return
+    if row.is_published:
+        print(json.dumps(row.model_dump(mode="json", include={"instances", "init"}), indent=1, ensure_ascii=False))
+        return
     settings = {
         "instances": config.instances[row.instances].model_dump(mode="json"),
         "model": model_settings(config, system).model_dump(mode="json"),

@@ -175,7 +175,7 @@ def _check_system(config: Config, name: str, system: SystemSettings) -> None:
             f"{where}: decoding.context 'none' skips the context module, but this model has none: remove the key, "
             "or use an architecture with one, for example 'global_context'"
         )
-    if system.use_model_of is not None:
+    if system.use_model_of is not None or system.is_published:
         return  # the other row, which is checked by itself, has model and training
     model_settings(config, name)
     training = training_settings(config, name)

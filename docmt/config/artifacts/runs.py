@@ -11,6 +11,7 @@ from docmt.config.artifacts.text import pipeline, subwords, vocabulary
 from docmt.config.study_rows import MONOLINGUAL, SENTENCES, PretrainedInit
 from docmt.config.systems import (
     PARTS_OF_TASKS,
+    UNTRAINED_SEED,
     Run,
     dataset_instances,
     decoding_settings,
@@ -21,6 +22,7 @@ from docmt.config.systems import (
     training_settings,
 )
 from docmt.evaluation.metrics import CXMI
+from docmt.models.published.catalog import published_folder
 from docmt.text.published_text import MODEL_FILES
 from docmt.training.settings import WITHOUT_EFFECT
 
@@ -68,11 +70,30 @@ def instance_statistics(study: Study, dataset: str) -> Artifact:
     )
 
 
+@artifact("models_import", stage="training")
+def published_model(study: Study, dataset: str, system: str) -> Artifact:
+    """Published model as it is, for the text of a dataset."""
+    init = study.config.systems[system].init
+    assert isinstance(init, PretrainedInit)
+    where = f"config.systems.{system}.init.pretrained"
+    return Artifact(
+        [paths.MODEL.format(dataset=dataset, system=system, seed=UNTRAINED_SEED)],
+        {
+            "published": published_files(study, init.pretrained, MODEL_FILES, where=where),
+            "vocabulary": vocabulary(study, dataset),
+            "pipeline": pipeline(study, dataset),
+        },
+        {"folder": published_folder(init.pretrained)},
+    )
+
+
 @artifact("train", stage="training")
 def model(study: Study, dataset: str, system: str, seed: str) -> Artifact:
     """Trained model and training history of a run. With `use_model_of`, they belong to the other system."""
     owner = model_owner(study.config, system)
     row = study.config.systems[owner]
+    if row.is_published:
+        return published_model(study, dataset, owner)
     training = training_settings(study.config, owner)
     (monolingual_lang,) = study.config.datasets[dataset].part_languages(MONOLINGUAL)
 
