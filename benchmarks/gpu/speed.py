@@ -22,7 +22,7 @@ from benchmarks.gpu.environment import GIB
 from benchmarks.gpu.outcomes import NOT_COMPILED, Outcome
 from benchmarks.gpu.rows import Check
 from benchmarks.gpu.workload import QUIET, Workload, model_settings
-from docmt.decoding.decoder_step import IncrementalDecoder
+from docmt.decoding.incremental_decoder import IncrementalDecoder
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Translator
 from docmt.models.attention.kernels import kernel_for

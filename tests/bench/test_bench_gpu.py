@@ -19,7 +19,7 @@ from benchmarks.gpu.rows import Workers, run_checks
 from benchmarks.gpu.speed import Speed
 from benchmarks.gpu.workload import Workload, model_settings, random_model
 from docmt.cli.main import main
-from docmt.decoding.decoder_step import IncrementalDecoder
+from docmt.decoding.incremental_decoder import IncrementalDecoder
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import GPU_BATCH_TOKENS, Translator
 from docmt.training.agreement import Interrupted
