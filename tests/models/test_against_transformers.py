@@ -1,4 +1,4 @@
-"""Random models of the real classes of transformers, saved by them: the same logits and the same greedy output."""
+"""Random models of real classes from transformers have the same logits and greedy output after conversion."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ SENTENCES = LINES[:8]
 
 @pytest.fixture(scope="module", params=CONFIGS)
 def both(request, tmp_path_factory):
-    """The family, their model, the symbols of its rows, and ours."""
+    """The family, the model of transformers, the symbols of its rows, and docmt's model."""
     folder = tmp_path_factory.mktemp(request.param)
     symbols, config = write_text(folder, request.param)
     kind = getattr(transformers, CLASSES[config["model_type"]])
