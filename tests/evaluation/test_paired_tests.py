@@ -94,7 +94,7 @@ def test_better_systems_are_mostly_found(metric):
 @pytest.mark.parametrize("seeds", [1, 2])
 @pytest.mark.parametrize(("n", "mark"), [(1, ""), (5, ""), (6, "*"), (11, "*"), (12, "**")])
 def test_the_fewest_segments_for_marks(n, mark, seeds):
-    """A system that is equally better at every segment, which is the clearest case."""
+    """The clearest case is a system that is equally better at every segment."""
     reference = [f"a{i} b{i} c{i} d{i} e{i} f{i}" for i in range(n)]
     good, bad = make_run(reference), make_run([f"a{i} b{i} c{i} d{i} x y" for i in range(n)])
     (row,) = compare([good] * seeds, [bad] * seeds, reference)
