@@ -1,8 +1,8 @@
-# To get started: `make demo` and `make test`. Every target that needs .venv creates it if it is missing.
+# Start with `make demo` and `make test`. Targets that need .venv create it if it is missing.
 
 VENV := .venv
 STAMP := $(VENV)/installed
-# With what tests, types and style need besides.
+# Stamp of an installation with tools for tests, types and style.
 TESTED := $(VENV)/installed-test
 PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3.14 python3 python; do \
 	$$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; \
@@ -28,20 +28,20 @@ help:
 	@echo "make hashes     update requirements*.hashes after a change of requirements*.lock"
 	@echo "make clean      delete results, logs and caches, but not downloads and .venv"
 
-# Rebuilt when the lock, pyproject.toml or the compiled code changes. The stamp is touched last, so an interrupted
-# installation is repeated.
+# The environment is rebuilt after a change of the lock, pyproject.toml or the compiled code. The stamp is touched last,
+# so an interrupted installation is repeated.
 $(STAMP): requirements.lock requirements.hashes pyproject.toml docmt/decoding/decoder_step.cpp
 	@test -n "$(PYTHON)" || { echo "make: cannot find Python 3.11 or newer with venv and ensurepip:" \
 		"install it, or point to it: make PYTHON=/path/to/python3" >&2; exit 2; }
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --disable-pip-version-check --quiet --no-deps --require-hashes -r requirements.hashes
-	@# torch, whose build depends on the machine, with the libraries that it needs.
+	@# torch and its dependencies. The build depends on the machine.
 	$(VENV)/bin/python -m pip install --disable-pip-version-check --quiet -r requirements.lock
 	$(VENV)/bin/python -m pip install --disable-pip-version-check --quiet --no-deps -e .
-	@# The word aligner for APT. Not in the lock: it has to be compiled, and everything else works without it.
+	@# The word aligner for APT is not in the lock, because it has to be compiled and is optional.
 	@$(VENV)/bin/python -m pip install --disable-pip-version-check --quiet eflomal==2.0.0 2> $(VENV)/eflomal.log || \
 		echo "make: cannot install eflomal (see $(VENV)/eflomal.log): the metric APT will be unavailable" >&2
-	@# Steps of beam search in compiled code. Python computes the same without.
+	@# Compiled steps of beam search. Without them, Python computes the same.
 	@$(VENV)/bin/python -m docmt.decoding.decoder_step 2> $(VENV)/decoder_step.log || \
 		echo "make: cannot compile decoder_step.cpp (see $(VENV)/decoder_step.log): translation will be slower" >&2
 	touch $@
@@ -59,7 +59,7 @@ demo: $(STAMP)
 test: $(TESTED)
 	pytest -n logical -m "not slow and not gpu and not slurm"
 
-# Adds to .venv what only some tests need (tests/others.txt). It is large, and no user needs it.
+# Adds packages to .venv that only some tests need (tests/others.txt). They are large, and users do not need them.
 test-others: $(STAMP)
 	$(VENV)/bin/python -m pip install --disable-pip-version-check --quiet -r tests/others.txt
 
@@ -98,7 +98,7 @@ docs: $(TESTED)
 	python scripts/draw_architecture.py --write
 	python scripts/list_licenses.py --write
 
-# What builds the site and the archives has its own environment, which does without docmt.
+# Tools for the site and the archives have a separate environment without docmt.
 SITE := $(VENV)/site
 $(SITE)/installed: scripts/publishing.txt
 	$(PYTHON) -m venv $(SITE)
@@ -113,7 +113,7 @@ dist: $(SITE)/installed
 	$(SITE)/bin/python -m build
 	$(SITE)/bin/twine check --strict dist/*
 
-# Reads the checksums of all files of all packages from the package index. Needs uv.
+# Needs uv, and reads the checksums of all files of all packages from the package index.
 hashes:
 	for list in requirements requirements-test; do \
 		{ echo "# The packages of $$list.lock, but torch, whose build depends on the machine. Made by: make hashes"; \

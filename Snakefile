@@ -49,13 +49,13 @@ if not workflow.is_main_process:
     patch_step_cores()
 
 
-# Files given with --configfile are complete. Without any, the demo's configuration is used.
+# Files after --configfile are complete. Without such files, the demo's configuration is used.
 if not workflow.overwrite_configfiles:
 
     configfile: Path(workflow.basedir) / "config" / "config.yaml"
 
 
-# Jobs on other nodes get the configuration of the main process, whatever the files contain by then.
+# Jobs on other nodes get the main process's configuration, even if the files have changed.
 try:
     plan = load_plan(workflow, config)
     if workflow.is_main_process:
@@ -67,14 +67,14 @@ try:
             partial(describe_failures, Path.cwd()),
         )
         guard_deletion(workflow)
-        # Without records, the settings of results are unknown.
+        # Settings of results are unknown without records.
         check_records(plan.files())
 except UserError as error:
     raise WorkflowError(str(error)) from None
 
 
 # `plan` contains everything that depends on the config. These methods return functions of the wildcards. Their first
-# argument is a declaration in docmt/config/artifacts, named after the files that the rule makes, such as "model":
+# argument is a declaration in docmt/config/artifacts. It is named after the output files of the rule, such as "model":
 #   plan.input("model", "init")           input files with this name, which can be none; without a name: all
 #   plan.settings("model")                settings of the command, as JSON
 #   plan.param("model", "name")           one value
@@ -82,7 +82,7 @@ except UserError as error:
 #   plan.options("model", "loggers")      the same for options that do not change the result and are not recorded
 #   plan.file_option("instances", "discourse")  `--discourse FILES`, quoted, for inputs that can be your own files
 #   plan.fingerprint("model")             hash of all parameters and everything upstream; a job runs again if it changes
-# `settings` come from these sections of the config. Keys in the row of a system or dataset take precedence.
+# `settings` come from these sections of the config. Keys in system and dataset rows take precedence.
 #   corpora       the row in `corpora.mtdata`, `corpora.controlled` or `corpora.filters`
 #   text          `text`; for tokens and truecasers only the keys that affect tokens
 #   discourse     `settings` and `seed` of the row in `discourse.segmenters` or `discourse.parsers`; the row in
@@ -94,13 +94,13 @@ except UserError as error:
 #   report        `report`; for claims and case studies only `labels` and their rows
 # Other methods return values for paths, or patterns for wildcards (`…_pattern`).
 #
-# A command reads the files that its line names as `{input.…}`, and nothing else. Without such a file, the option is
-# empty. Some parameters contain prefixes, folders or NAME=FILE of inputs (docs/workflow.md#files-of-a-job).
+# A command only reads files that its line names as `{input.…}`. Without such a file, the option is empty. Some
+# parameters contain prefixes, folders or NAME=FILE pairs for inputs (docs/workflow.md#files-of-a-job).
 #
-# Rules with `localrule: True` run where Snakemake runs. They download, or take seconds. Other rules state memory and
-# minutes only if they need more than the `default-resources` of a cluster profile, and a second attempt gets twice as
-# much. Threads (`…_job_threads`) grow with the size of the text, up to 8. Priorities keep all cores busy to the end:
-# text (30), which all trainings need, comes before trees (20), trees before trainings (above 10, see
+# Rules with `localrule: True` run on Snakemake's node. They download, or take seconds. Other rules only specify memory
+# and minutes that exceed the `default-resources` in a cluster profile. A second attempt gets twice as much. The number
+# of threads (`…_job_threads`) grows with the text size, up to 8. Priorities should keep all cores busy until the end.
+# Text has the highest priority (30), because all trainings need it. Trees (20) come before trainings (above 10, see
 # `Plan.training_priority`), and translations (5) before shorter jobs.
 wildcard_constraints:
     corpus="[^/]+",
@@ -155,7 +155,7 @@ rule all:
         "results/report/reader.html",
 
 
-# One target per stage. For one system or dataset, ask for its table of scores, such as
+# One target per stage. For a single system or dataset, you can request its table of scores, for example
 # results/{dataset}/runs/{system}/scores.csv (docs/workflow.md).
 
 

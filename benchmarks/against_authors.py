@@ -1,10 +1,11 @@
-"""G-Transformer against its authors' code, with the same random weights and documents, in float64.
+"""Compare G-Transformer with its authors' code, with the same random weights and documents, in float64.
 
 Usage: `python benchmarks/against_authors.py --code FOLDER`
 
-FOLDER is a checkout of github.com/baoguangsheng/g-transformer, which holds their fairseq (tested with dcc7695). Prints
-a line of JSON for each comparison: the largest difference of encoder states, logits, loss and gradients. What remains
-is rounding. Docs/experiments/models.md has the numbers, and docs/deviations.md what differs by design.
+FOLDER is a checkout of github.com/baoguangsheng/g-transformer (tested with dcc7695), including its fairseq. The script
+prints a JSON line per comparison with the largest differences in encoder states, logits, loss and gradients. They
+should only come from rounding. docs/experiments/models.md lists them, and docs/deviations.md describes differences by
+design.
 """
 
 import argparse
@@ -50,7 +51,7 @@ Documents = list[tuple[list[np.ndarray], list[np.ndarray]]]
 
 
 class Authors:
-    """The authors' code under today's Python and torch, and the ids of its symbols."""
+    """The authors' code under current Python and torch, and the ids of its symbols."""
 
     def __init__(self, folder: Path) -> None:
         # Names that Python and NumPy have dropped since.
@@ -74,7 +75,7 @@ class Authors:
         self.ids = torch.tensor([*first, *range(4, N_SYMBOLS - 3), source])
 
     def build(self, mode: str, context_layers: tuple[int, int, int]) -> nn.Module:
-        """A model with random weights. Biases and norms are away from 0 and 1."""
+        """A model with random weights. Biases and norms differ from 0 and 1."""
         sizes = {"embed_dim": WIDTH, "ffn_embed_dim": INNER, "layers": LAYERS, "attention_heads": HEADS}
         options: dict[str, Any] = {f"{side}_{key}": n for side in ("encoder", "decoder") for key, n in sizes.items()}
         options |= dict(zip(("encoder_ctxlayers", "decoder_ctxlayers", "cross_ctxlayers"), context_layers, strict=True))
@@ -99,7 +100,7 @@ class Authors:
         return model
 
     def tensor_of(self, name: str, theirs: dict[str, Tensor]) -> Tensor:
-        """Their tensors for one of our parameters, in our order."""
+        """The authors' tensors for a docmt parameter, in docmt's order."""
         if name == "embedding.weight":
             return theirs["encoder.embed_tokens.weight"][self.ids]
         side, number, module = name.split(".", 2)
@@ -120,7 +121,7 @@ class Authors:
 
 
 def random_documents() -> Documents:
-    """Documents of 1 to 6 sentence pairs with 1 to 9 words on each side."""
+    """Documents with 1 to 6 sentence pairs and 1 to 9 words per sentence."""
     generator = np.random.default_rng(5)
 
     def sentence() -> np.ndarray:
@@ -134,7 +135,7 @@ def random_documents() -> Documents:
 def compare(
     authors: Authors, architecture: str, mode: str, layers: tuple[int, int, int]
 ) -> Iterator[tuple[str, float]]:
-    """The largest differences by name. The authors' decoder reads docmt's target stream."""
+    """Largest differences by name. The authors' decoder reads docmt's target stream."""
     torch.manual_seed(3)
     theirs = authors.build(mode, layers)
     sizes = {"width": WIDTH, "heads": HEADS, "feed_forward_width": INNER, "dropout": 0.0}

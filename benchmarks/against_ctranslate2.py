@@ -1,10 +1,10 @@
-"""Decoding of a sentence model on a CPU with docmt and with CTranslate2: the same weights, interleaved in one process.
+"""Compare decoding with a sentence model on a CPU in docmt and in CTranslate2, interleaved in one process.
 
 Usage: `python benchmarks/against_ctranslate2.py --size small --sentences 150`
 
-The weights are random and both write exactly `--words` words per sentence with a beam of 5, so that both make the same
-number of steps. Seconds are CPU time, so that other work on the machine counts little. CTranslate2 gets the batch size
-that is best for it here. Needs the package `ctranslate2`. Without it, one line says so.
+Both programs use the same random weights. They write exactly `--words` words per sentence with a beam of 5, so that
+they need the same number of steps. CPU seconds are measured, because other work on the machine hardly changes them.
+CTranslate2 uses its best batch size. The script needs the package `ctranslate2`.
 """
 
 import argparse
@@ -34,13 +34,13 @@ from docmt.text.vocabulary import EOS, N_SPECIALS, SPECIALS
 SENTENCE_TOKENS = 26
 """Mean tokens per sentence, including `<s>` and `</s>`."""
 MAX_POSITIONS = 1024
-"""Positions of the exported model."""
+"""Number of positions in the exported model."""
 PRECISIONS = ("float32", "bfloat16", "int8")
 THEIR_PRECISIONS = {"float32": "float32", "int8": "int8_float32"}
 
 
 def export(model: Transformer, folder: Path, n_symbols: int) -> list[str]:
-    """Write a sentence Transformer as a CTranslate2 model of float32 weights. Returns its vocabulary."""
+    """Write a sentence Transformer as a CTranslate2 model with float32 weights. Returns its vocabulary."""
     from ctranslate2 import specs  # pyright: ignore[reportMissingImports]
 
     vocabulary = [*SPECIALS, *(f"w{number}" for number in range(N_SPECIALS, n_symbols))]
@@ -76,7 +76,7 @@ def export(model: Transformer, folder: Path, n_symbols: int) -> list[str]:
 
 
 def fill_layer(theirs: Any, ours: Any) -> None:
-    """Copy norms and feed-forward layer."""
+    """Copy the layer norm and the feed-forward layer."""
     fill_norm(theirs.self_attention.layer_norm, ours.self_sublayer.norm)
     fill_norm(theirs.ffn.layer_norm, ours.feed_forward_sublayer.norm)
     inner = ours.feed_forward
@@ -90,7 +90,7 @@ def fill_norm(theirs: Any, ours: Any) -> None:
 
 
 def fill_attention(theirs: Any, ours: Any, splits: list[int]) -> None:
-    """The linear maps of an attention. A map can join queries, keys and values."""
+    """Linear maps of an attention. A map can combine queries, keys and values."""
     weight = torch.cat((ours.in_weight, ours.out.weight)).detach()
     bias = torch.cat((ours.in_bias, ours.out.bias)).detach()
     rows = [split * ours.out.out_features for split in splits]
@@ -99,14 +99,14 @@ def fill_attention(theirs: Any, ours: Any, splits: list[int]) -> None:
 
 
 def make_sentences(count: int, n_symbols: int) -> list[np.ndarray]:
-    """Random sentences of varied length, with marks."""
+    """Random sentences of different lengths, with marks."""
     generator = np.random.default_rng(0)
     lengths = generator.gamma(6, SENTENCE_TOKENS / 6, count).astype(int) + 4
     return [np.concatenate(([1], generator.integers(N_SPECIALS, n_symbols, n - 2), [2])) for n in lengths]
 
 
 def our_translation(model: Transformer, sentences: list[np.ndarray], settings: DecodingSettings) -> Callable:
-    """A call that gives the words of each sentence, in batches of similar length, as `Translator` makes them."""
+    """A call that translates sentences in batches of similar lengths, as `Translator` does. It returns the words."""
     prepared = prepare_search(model, settings, "cpu")
     order = sorted(range(len(sentences)), key=lambda number: -len(sentences[number]))
 
@@ -125,7 +125,7 @@ def our_translation(model: Transformer, sentences: list[np.ndarray], settings: D
 
 
 def their_translation(folder: Path, vocabulary: list[str], sentences: list[np.ndarray], **options: Any) -> Callable:
-    """As `our_translation`, with CTranslate2."""
+    """The same as `our_translation`, with CTranslate2."""
     import ctranslate2  # pyright: ignore[reportMissingImports]
 
     translator = ctranslate2.Translator(
@@ -153,7 +153,7 @@ def their_translation(folder: Path, vocabulary: list[str], sentences: list[np.nd
 
 
 def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """One row for each program and precision, from medians over repetitions."""
+    """A row per program and precision, with medians over repetitions."""
     architecture = SIZES[options.size] | ARCHITECTURES["sentence_transformer"] | {"dropout": 0.0}
     torch.manual_seed(0)
     model = build_transformer(ModelSettings.load(architecture, where="model"), options.symbols).eval()

@@ -1,11 +1,12 @@
-"""HAN's context module against its authors' code, with the same random weights and documents, in float64.
+"""Compare HAN's context module with its authors' code, with the same random weights and documents, in float64.
 
 Usage: `python benchmarks/against_han.py --code FOLDER`
 
-FOLDER is a checkout of github.com/idiap/HAN_NMT (tested with 2564826). Its license is the GPL 3, so its modules are
-loaded from there. Prints a line of JSON with the largest difference of the outputs, as the code is and with each part
-that docs/deviations.md names made like docmt's: the norm (theirs divides by the unbiased deviation), the feed-forward
-module (theirs has a norm before it and a residual), and the bias of the gate.
+FOLDER is a checkout of github.com/idiap/HAN_NMT (tested with 2564826). The script loads the modules from there, because
+their license is the GPL 3. It prints JSON lines with the largest output difference, first for the unchanged code, and
+then after changing parts that docs/deviations.md lists to docmt's version. These parts are the norm (the authors' code
+divides by the unbiased deviation), the feed-forward module (the authors' code has a norm before it and a residual), and
+the bias of the gate.
 """
 
 import argparse
@@ -37,7 +38,7 @@ PARTS = ("norm", "feed-forward", "bias of the gate")
 
 
 def load_authors(folder: Path) -> type[nn.Module]:
-    """Their class, from the three files that it needs. The rest of their package needs torchtext."""
+    """The authors' class from three files. The rest of the package needs torchtext."""
     package, modules = ModuleType("onmt"), ModuleType("onmt.modules")
     package.__path__ = modules.__path__ = []  # type: ignore[attr-defined]
     sys.modules |= {"onmt": package, "onmt.modules": modules}
@@ -64,7 +65,7 @@ def load_authors(folder: Path) -> type[nn.Module]:
 
 
 def copy_weights(ours: HierarchicalAttention, theirs: Any) -> None:
-    """Give the authors' module our weights, moved away from 0 and 1."""
+    """Copy docmt's weights to the authors' module, after moving them away from 0 and 1."""
     with torch.no_grad():
         for parameter in ours.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))
@@ -90,7 +91,7 @@ def copy_weights(ours: HierarchicalAttention, theirs: Any) -> None:
 
 
 def make_alike(theirs: Any, part: str) -> None:
-    """Let the authors' module compute a part as docmt does."""
+    """Replace a part of the authors' module with docmt's version."""
     if part == "norm":
         for official in NORMS:
             norm = getattr(theirs, official)
@@ -103,7 +104,7 @@ def make_alike(theirs: Any, part: str) -> None:
 
 
 def outputs(ours: HierarchicalAttention, theirs: Any, settings: ModelSettings) -> tuple[Tensor, Tensor, np.ndarray]:
-    """Both outputs for the same states [S, D], and the number of each token's sentence in its document."""
+    """Outputs of both modules for the same states [S, D], and sentence numbers in the documents."""
     generator = np.random.default_rng(1)
     counts_B = generator.integers(1, 7, N_DOCUMENTS)
     lengths_G = generator.integers(2, 10, counts_B.sum())
@@ -123,7 +124,7 @@ def outputs(ours: HierarchicalAttention, theirs: Any, settings: ModelSettings) -
 
 
 def main() -> None:
-    """Compare the module as it is, then with the parts made alike one after another."""
+    """Compare the unchanged module, and then the module after changing one part after another."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--code", type=Path, help="folder of the authors' code, with full_source/")
     folder = parser.parse_args().code

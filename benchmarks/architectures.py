@@ -1,9 +1,9 @@
-"""Updates and decoded words per second of every architecture, in turn, in one process.
+"""Measure updates and decoded words per second for all architectures, in turn, in one process.
 
 Usage: `python benchmarks/architectures.py --threads 1`
 
-The models are tiny and have fresh weights, so their translations end at the length limit. Nothing is frozen. There are
-no trees, so in RST attention everything is related to everything.
+The models are tiny and have random weights, so their translations end at the length limit. Nothing is frozen. There are
+no trees, so in RST attention, all tokens are related.
 """
 
 import argparse
@@ -48,7 +48,7 @@ def training_step(settings: ModelSettings) -> Callable[[], None]:
 
 
 def decoding(settings: ModelSettings, documents: list[list[np.ndarray]]) -> Callable[[], list[BeamHypothesis]]:
-    """The search of documents with a new model."""
+    """Decoding of documents with a new model."""
     torch.manual_seed(0)
     model = DecodingModel(build_transformer(settings, N_SYMBOLS).eval())
     sentences = [sentence for document in documents for sentence in document]
@@ -58,7 +58,7 @@ def decoding(settings: ModelSettings, documents: list[list[np.ndarray]]) -> Call
 
 
 def main() -> None:
-    """Print a row for each architecture."""
+    """Print a row per architecture."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("architectures", nargs="*", default=DEFAULTS, help="by default, all but ablations")
     parser.add_argument("--repetitions", type=int, default=5)

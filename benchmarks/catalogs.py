@@ -1,8 +1,9 @@
-"""Measure how many correct translations the rules of `corpora.filters` reject, on the message catalogs of Django.
+"""Measure how many correct translations in Django's message catalogs the rules of `corpora.filters` reject.
 
-Usage: `python benchmarks/catalogs.py FOLDER`, which installs Django into a new folder with pip, without its
-dependencies, or reads it from there. Catalogs contain sentences, labels and formats such as `%(size)d GB`, so they are
-harder than running text. `--show 5` prints rejected pairs.
+Usage: `python benchmarks/catalogs.py FOLDER`
+
+If FOLDER is new, the script installs Django into it with pip, without dependencies. Catalogs contain sentences, labels
+and formats such as `%(size)d GB`, so they are harder than running text. `--show 5` prints rejected pairs.
 """
 
 import argparse
@@ -26,7 +27,7 @@ Pair = tuple[str, str]
 
 
 def read_pairs(folder: Path, lang: str) -> list[Pair]:
-    """Return the translated messages of all catalogs in a language, as single lines. Duplicates occur once."""
+    """Return the translated messages in all catalogs for a language, as single lines without duplicates."""
     pairs: dict[Pair, None] = {}
     for path in sorted(folder.glob(f"django/**/locale/{lang}/LC_MESSAGES/*.po")):
         for entry in polib.pofile(str(path), encoding="utf-8"):

@@ -1,7 +1,7 @@
-"""Beam search the way the published code does it: whole-prefix caches per hypothesis for local and global attention.
+"""Beam search as in the published code, with whole-prefix caches per hypothesis for local and global attention.
 
-It shares the weights of a docmt model (see `gpu.dense` for the loss). The caches grow by concatenation and are
-reordered (source side included) at every step.
+It shares the weights with a docmt model (see `gpu.dense` for the loss). At every step, the caches are extended
+by concatenation and reordered, including the source side.
 
 Shape letters: B instances, T target tokens, S source tokens, M beam, R = B × M rows, H heads, K head width, D width.
 """
@@ -19,13 +19,13 @@ from docmt.models.systems.transformer import Transformer, sinusoids
 from docmt.text.vocabulary import BOS, EOD, EOS, MASK, PAD, UNK
 
 Masks = tuple[Tensor, Tensor | None]
-"""Keys that are hidden from local and from global attention. With None, no key is hidden."""
+"""Hidden keys for local and global attention. With None, no key is hidden."""
 
 
 class DenseDecoder:
-    """Beam search with whole-prefix caches per hypothesis, as fairseq's generator keeps them: several documents padded.
+    """Beam search with whole-prefix caches per hypothesis, as in fairseq's generator, for several padded documents.
 
-    A document leaves the batch when it has as many finished hypotheses as the beam is wide.
+    A document leaves the batch when its number of finished hypotheses equals the beam width.
     """
 
     def __init__(self, model: Transformer, beam: int, *, with_entropies: bool = False) -> None:
@@ -35,13 +35,13 @@ class DenseDecoder:
     def run(
         self, src_tokens: np.ndarray, src_lengths: np.ndarray, sentences_B: np.ndarray, limits: np.ndarray
     ) -> list[list[list[int]]]:
-        """The best hypothesis of each document: token ids of each sentence.
+        """Best hypothesis per document, as token ids per sentence.
 
         Args:
             src_tokens: packed, with marks.
-            src_lengths: of each source sentence.
-            sentences_B: how many sentences each document has.
-            limits: most words of each target sentence.
+            src_lengths: per source sentence.
+            sentences_B: number of sentences per document.
+            limits: maximum number of words per target sentence.
         """
         n_documents, beam = len(sentences_B), self.beam
         src, src_tags = pad_instances(torch.from_numpy(src_tokens), src_lengths, sentences_B)
@@ -95,7 +95,7 @@ class DenseDecoder:
 
     @staticmethod
     def _forbid(log_probabilities: Tensor, words: np.ndarray, limits: np.ndarray) -> None:
-        """Symbols that may not come next: a sentence has at least one word, and at most its limit."""
+        """Symbols that must not come next. A sentence has at least one word, and at most the limit."""
         log_probabilities[:, [PAD, UNK, MASK, BOS, EOD]] = -torch.inf
         must_end = torch.from_numpy(words >= limits)
         ends = log_probabilities[must_end, EOS]
@@ -150,7 +150,7 @@ class DenseDecoder:
         return part.out(output.transpose(1, 2).flatten(2))
 
     def _reorder(self, rows: Tensor, memory: Tensor) -> Tensor:
-        """Reorder all caches and the encoder's output like the hypotheses, at every step."""
+        """Reorder all caches and the encoder output in the same way as the hypotheses."""
         for key, cached in self.caches.items():
             self.caches[key] = [tensor.index_select(0, rows) for tensor in cached]
         self.src_tags = self.src_tags.index_select(0, rows)
@@ -158,7 +158,7 @@ class DenseDecoder:
 
 
 def _split(labels: list[int]) -> list[list[int]]:
-    """Token ids of each sentence. In `labels`, the `<s>` that begins the next sentence stands for `</s>`."""
+    """Token ids per sentence. In `labels`, the `<s>` of the next sentence stands for `</s>`."""
     sentences: list[list[int]] = [[]]
     for token in labels[:-1]:
         if token == BOS:

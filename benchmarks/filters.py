@@ -1,10 +1,11 @@
-"""Measure the planted noise that the rules of `corpora.filters` find, and the clean pairs that they drop.
+"""Measure how much artificial noise the rules of `corpora.filters` find, and how many clean pairs they reject.
 
 Usage: `python benchmarks/filters.py --texts bible/train talks/test --languages en de --others bible/train.ru`
 
-Texts are prefixes, as `docmt corpora read` writes them. `--others` are lines in other languages, named by their ends.
-Each kind of noise replaces 5 % of the pairs, chosen at random among pairs that it can change. With `--write FOLDER`,
-the first text with all kinds of noise is written for the study `benchmarks/cleaning.yaml`, and nothing is measured.
+Texts are prefixes, as `docmt corpora read` writes them. `--others` contains lines in other languages, with the language
+as suffix. Every kind of noise replaces 5 % of the pairs, at random among the pairs that it can change. With
+`--write FOLDER`, the script measures nothing, and writes the first text with all kinds of noise for
+`benchmarks/cleaning.yaml`.
 """
 
 import argparse
@@ -36,7 +37,7 @@ Pair = tuple[str, str]
 def noises(
     originals: Sequence[Pair], languages: Sequence[str], others: dict[str, list[str]]
 ) -> dict[str, Callable[[Pair], Pair]]:
-    """Return the kinds of noise, as functions that change a pair if they can. `originals` are pairs to copy."""
+    """Return kinds of noise, as functions that change a pair if possible. `originals` are pairs for copies."""
     draw = random.Random(1).choice
     scripts = {lang: usual_script(lang) for lang in [*languages, *others]}
     is_wide = language_of(languages[1]) in WIDTHS
@@ -69,14 +70,14 @@ def noises(
 
 
 def judge(pairs: Sequence[Pair], rules: PairRules) -> list[str]:
-    """The first rule that each pair breaks."""
+    """First rule that rejects a pair."""
     judged = rules.judge(pairs)
     marks = mark_duplicates(pairs, judged, rules)
     return [rule or "duplicate" * again for rule, again in zip(judged, marks, strict=True)]
 
 
 def mark_duplicates(pairs: Sequence[Pair], judged: Sequence[str], rules: PairRules) -> list[bool]:
-    """True for pairs that occurred before, and break no other rule."""
+    """True for repeated pairs that no other rule rejects."""
     occurred: set[int] = set()
     marks = []
     for number, rule in zip(number_repeated(lambda: pairs, rules.lengths), judged, strict=True):
@@ -86,7 +87,7 @@ def mark_duplicates(pairs: Sequence[Pair], judged: Sequence[str], rules: PairRul
 
 
 def write_noisy(folder: Path, text: Path, pairs: Sequence[Pair], *arguments: Any) -> None:
-    """Write `noisy.{lang}` and the lines of its documents, `noisy.documents`."""
+    """Write `noisy.{lang}` and the document index `noisy.documents`."""
     noisy, order = list(pairs), list(range(len(pairs)))
     random.Random(2).shuffle(order)
     places = iter(order)
@@ -102,12 +103,12 @@ def write_noisy(folder: Path, text: Path, pairs: Sequence[Pair], *arguments: Any
 
 
 def print_row(cells: Iterable[object]) -> None:
-    """Print a row of a Markdown table."""
+    """Print a Markdown table row."""
     print("| " + " | ".join(map(str, cells)) + " |")
 
 
 def main() -> None:
-    """Parse the command line and print a table for each text."""
+    """Parse the command line and print a table per text."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--texts", nargs="+", required=True)
     parser.add_argument("--languages", nargs=2, required=True)

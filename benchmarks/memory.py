@@ -1,10 +1,10 @@
-"""Peak memory of the stages of text on generated text: does it grow with the number of sentence pairs?
+"""Measure the peak memory of text stages on generated text, for different numbers of sentence pairs.
 
     python benchmarks/memory.py --pairs 200000 500000 2000000
 
-Each stage is a separate `docmt` command. The text has sentences of 4 to 12 words (a Zipf distribution over 20,000) in
-documents of 20 sentences. Every stage can read it, as words are letters only. The table has the peak resident memory
-(of the largest process, where there are several) for each number of pairs, and the slope between the smallest and the
+Every stage is a separate `docmt` command. The text has sentences with 4 to 12 words (a Zipf distribution over 20,000)
+in documents with 20 sentences. Words only contain letters, so every stage can read them. The table shows the peak
+resident memory of the largest process for the different numbers of pairs, and the slope between the smallest and the
 largest number.
 """
 
@@ -29,7 +29,7 @@ TEST_PAIRS = 2_000
 
 
 def generate(folder: Path, n_pairs: int) -> None:
-    """Write `en-de/train` of `n_pairs` pairs and `en-de/test` of 2,000, trees of the training text and a vocabulary."""
+    """Write `en-de/train` with `n_pairs` pairs, `en-de/test` with 2,000, training trees and a vocabulary."""
     letters = np.array(list("abcdefghijklmnopqrstuvwxyz"))
     generator = np.random.default_rng(1)
     words = np.unique(["".join(generator.choice(letters, generator.integers(2, 9))) for _ in range(N_WORDS)])
@@ -52,7 +52,7 @@ def _name(first: int) -> str:
 
 
 def _sentences(generator: np.random.Generator, words: np.ndarray, n: int) -> Iterator[str]:
-    """Sentences whose first word is capitalized."""
+    """Sentences with a capitalized first word."""
     shares = 1 / np.arange(1, len(words) + 1)
     limits = np.cumsum(shares / shares.sum())
     for first in range(0, n, BLOCK):
@@ -65,7 +65,7 @@ def _sentences(generator: np.random.Generator, words: np.ndarray, n: int) -> Ite
 
 
 def write_trees(folder: Path) -> None:
-    """Write a tree for each training document: an EDU per sentence, each depending on the one before."""
+    """Write a tree per training document, with an EDU per sentence that depends on the previous EDU."""
     prefix = folder / "corpus" / "-".join(LANGUAGES) / "train"
     with (
         open(f"{prefix}.en", encoding="utf-8") as text,
@@ -83,7 +83,7 @@ def write_trees(folder: Path) -> None:
 
 
 def stages(folder: Path, *, jobs: int) -> dict[str, list[str]]:
-    """The command of each stage, without `docmt`."""
+    """Commands of the stages, without `docmt`."""
     train, test = (folder / "corpus" / "-".join(LANGUAGES) / split for split in ("train", "test"))
     out, vocabulary = folder / "out" / "made", folder / "vocabulary.txt"
     texts = f"{train}.en {train}.de"
@@ -122,7 +122,7 @@ def docmt(arguments: list[str]) -> tuple[float, float]:
 
 
 def measure(n_pairs: int, names: list[str], *, jobs: int, folder: Path) -> dict[str, float]:
-    """The peak memory of some stages, in MiB."""
+    """Peak memory of some stages, in MiB."""
     generate(folder, n_pairs)
     test = folder / "corpus" / "-".join(LANGUAGES) / "test"
     docmt(f"text learn-truecaser --input {test}.en --out {folder}/truecaser.json".split())

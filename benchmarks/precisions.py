@@ -1,11 +1,11 @@
-"""What the precision of decoding on a CPU costs: BLEU, changed sentences and contrastive accuracy of trained models.
+"""Measure the effect of decoding precision on a CPU: BLEU, changed sentences and contrastive accuracy.
 
 Usage, after `make demo`:
 
     python benchmarks/precisions.py
 
-docmt scores given translations in float32 if translations are searched in int8. Here, contrastive accuracy is also
-measured with the products of int8, as a second view of what they change.
+docmt scores existing translations in float32, even if it translates in int8. Here, contrastive accuracy is also
+measured with int8 products, as a second measure of their effect.
 """
 
 import argparse
@@ -33,7 +33,7 @@ PRECISIONS = ("float32", "bfloat16", "int8")
 
 
 def find_instances(root: Path, text: str, trained: TrainedModel) -> InstanceSet:
-    """The instances of a text that are cut as a model's training instances, with trees for models that read them."""
+    """Instances of a text, cut like the model's training instances, with trees for models that read trees."""
     if trained.model.settings.needs_trees:
         return load_instances(root / "documents_with_trees" / text)
     kind = "sentences" if trained.model.settings.decodes_sentences_alone else "documents"
@@ -48,7 +48,7 @@ def translate(translator: Translator, instances: InstanceSet) -> tuple[list[str]
 
 
 def measure(trained: TrainedModel, instances: InstanceSet, references: list[str], suites: Path) -> list[dict]:
-    """One row per precision."""
+    """A row per precision."""
     joined = [" ".join(references[first:last]) for first, last in itertools.pairwise(instances.instances.tolist())]
     rows, plain = [], []
     for precision in PRECISIONS:
@@ -70,7 +70,7 @@ def measure(trained: TrainedModel, instances: InstanceSet, references: list[str]
 
 
 def main() -> None:
-    """Print one JSON object per model and precision."""
+    """Print a JSON object per model and precision."""
     parser = argparse.ArgumentParser(description="What the precision of decoding costs, for trained models.")
     parser.add_argument("--models", nargs="+", type=Path, default=sorted(STUDY.glob("runs/*/seed1/model.pt")))
     parser.add_argument("--instances", type=Path, default=STUDY / "instances", help="instances by kind and text")

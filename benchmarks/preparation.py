@@ -1,12 +1,12 @@
-"""How long it takes to prepare a batch, in CPU time on one core, for each task and both attention kernels.
+"""Measure CPU time for preparing a batch on one core, for all tasks and both attention kernels.
 
 Usage: `python benchmarks/preparation.py`, or `python benchmarks/preparation.py --filter talks/train en de`
 
-The instances are random, with sentences of 27 tokens on average and documents of 20 sentences, and are read from memory
-maps, as in a training. Times are medians over batches.
+Instances are random, with 27 tokens per sentence on average and 20 sentences per document. As in training, they are
+read from memory maps. Times are medians over batches.
 
-With `--filter`, the speed of the default rules of `corpora.filters` on a text is measured instead, without language
-identification, in one and in two processes. The CPU time includes all processes and their start.
+With `--filter`, the script measures the speed of the default rules of `corpora.filters` on a text instead, in one and
+in two processes. Language identification is off. CPU time includes all processes and their start.
 """
 
 import argparse
@@ -57,7 +57,7 @@ def random_instances(folder: Path, n_documents: int) -> InstanceSet:
 
 
 def measure(task: Task, architecture: str, max_tokens: int, kernel: Kernel, n_batches: int) -> float:
-    """Milliseconds of CPU time per batch."""
+    """CPU milliseconds per batch."""
     model = ModelSettings.load(SIZES["small"] | ARCHITECTURES[architecture], where="benchmark")
     settings = TrainingSettings(max_batch_tokens=max_tokens, word_dropout=0.1)
     reader = UpdateReader([task], model, settings, seed=1, kernel=kernel)

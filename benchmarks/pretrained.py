@@ -1,9 +1,10 @@
-"""Import of a model of the size of Opus-MT (random weights): seconds, memory, and what translating costs.
+"""Measure time and memory for importing a model with the size of Opus-MT (random weights) and translating with it.
 
 Usage: `python benchmarks/pretrained.py --folder /tmp/opus-size`
 
-Writes a Marian model of six layers, width 512 and 58,101 symbols in the format of transformers, unless the folder has
-one, and prints one JSON object. SentencePiece is learned on a few generated sentences. The other symbols are fillers.
+If necessary, the script writes a Marian model with six layers, width 512 and 58,101 symbols, in the format of
+transformers. It prints one JSON object. SentencePiece is trained on a few generated sentences. Other symbols are
+fillers.
 """
 
 import argparse
@@ -30,7 +31,7 @@ LINES = [f"the dog number {number} sees house {number * 7 % 31} and wants a chil
 
 
 def write_model(folder: Path) -> None:
-    """A folder as the hub has them, with random weights."""
+    """A model folder in the format of the hub, with random weights."""
     folder.mkdir(parents=True)
     pieces = sentencepiece_models(learn_sentencepiece(LINES, size=100), where="benchmark")
     assert pieces is not None
@@ -57,7 +58,7 @@ def write_model(folder: Path) -> None:
 
 
 def measure(folder: Path) -> dict[str, Any]:
-    """Seconds of each step and the peak of memory after the import and at the end."""
+    """Seconds per step, and peak memory after the import and at the end."""
     times, facts = [time.perf_counter()], {}
     trained = import_model(folder, languages=("en", "de"))
     times.append(time.perf_counter())

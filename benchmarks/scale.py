@@ -1,9 +1,10 @@
-"""Time and peak memory where studies and documents are large.
+"""Measure time and peak memory for large studies and documents.
 
     python benchmarks/scale.py --study FOLDER
 
-FOLDER has the finished demo, whose scores, parser and model are used. Rows: planning a study of thousands of jobs, the
-report of 1,000 runs, a document of 40,000 sentences segmented and parsed, and a sentence of 20,000 words translated.
+FOLDER is the finished demo, with the scores, parser and model for the measurements. The rows are a plan with thousands
+of jobs, a report with 1,000 runs, segmentation and parsing of a document with 40,000 sentences, and translation of a
+sentence with 20,000 words.
 """
 
 import argparse
@@ -31,7 +32,7 @@ def plan(study: Path, folder: Path, size: int) -> list[str]:
 
 
 def report(study: Path, folder: Path, size: int) -> list[str]:
-    """The report of many seeds, each with the scores and the training history of one run."""
+    """A report with many seeds that have the same scores and training history."""
     with open(study / "results/report/scores.csv", encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["system"] == "rst_mix"]
     with open(folder / "scores.csv", "w", encoding="utf-8") as file:
@@ -46,7 +47,7 @@ def report(study: Path, folder: Path, size: int) -> list[str]:
 
 
 def parse(study: Path, folder: Path, size: int) -> list[str]:
-    """One document, as many sentences of the demo's training text as asked for."""
+    """A document with the requested number of sentences from the demo's training text."""
     text = (study / "results/corpora/controlled/en-de/train.en").read_text(encoding="utf-8").split("\n")
     (folder / "document.txt").write_text("\n".join(text[:size]) + "\n", encoding="utf-8")
     models = (study / f"results/discourse/{kind}s/controlled/{kind}.pt" for kind in ("segmenter", "parser"))
@@ -56,7 +57,7 @@ def parse(study: Path, folder: Path, size: int) -> list[str]:
 
 
 def translate(study: Path, folder: Path, size: int) -> list[str]:
-    """One sentence of as many words of the demo's training text as asked for."""
+    """A sentence with the requested number of words from the demo's training text."""
     words = (study / "results/corpora/controlled/en-de/train.en").read_text(encoding="utf-8").split()
     (folder / "sentence.txt").write_text(" ".join(words[:size]) + "\n", encoding="utf-8")
     model = str(study / "results/controlled/runs/sentence_transformer/seed1/model.pt")

@@ -1,7 +1,8 @@
-"""Rates of significance marks for two equal systems, and for a better one.
+"""Measure how often significance marks appear for two equal systems, and for a better system.
 
-Two systems translate random sentences with random errors: equally many, or one with fewer. Each pair is tested as the
-report does, over 1 to 100 segments, by each tested metric and by McNemar's test. docs/evaluation.md has the table.
+Two systems translate random sentences with random errors. They make equally many errors, or one makes fewer. The pair
+is tested as in the report, over 1 to 100 segments, by all tested metrics and by McNemar's test. docs/evaluation.md has
+the table.
 """
 
 import argparse
@@ -22,15 +23,15 @@ SEGMENTS = (1, 2, 3, 5, 8, 12, 25, 100)
 TESTED = [name for name, metric in METRICS.items() if metric.counts and metric.unit]  # others count only some words
 WORDS = [f"w{i}" for i in range(50)]
 SENTENCES = 4
-"""Sentences per document, in two instances."""
+"""Number of sentences per document, in two instances."""
 ERRORS, FEWER = 0.3, 0.22
-"""Shares of wrong words: of equal systems, of a better system."""
+"""Proportions of wrong words for equal systems and for a better system."""
 RIGHT, MORE = 0.6, 0.8
-"""Probabilities of a right item: of equal systems, of a better system."""
+"""Probabilities of correct items for equal systems and for a better system."""
 
 
 def mangle(sentences: Sequence[str], rng: random.Random, share: float, difficulty: Sequence[float]) -> list[str]:
-    """The sentences with a share of their words replaced at random. Documents differ in difficulty."""
+    """Sentences with a random proportion of replaced words. Documents differ in difficulty."""
     return [
         " ".join(
             rng.choice(WORDS) if rng.random() < share * difficulty[number // SENTENCES] else word
@@ -41,12 +42,12 @@ def mangle(sentences: Sequence[str], rng: random.Random, share: float, difficult
 
 
 def difficulties(n: int, rng: random.Random) -> list[float]:
-    """The difficulty of each document of n sentences. 1 is the mean."""
+    """Difficulty per document with n sentences. The mean is 1."""
     return [rng.uniform(0.5, 1.5) for _ in range(0, n, SENTENCES)]
 
 
 def translated(sentences: Sequence[str], reference: Sequence[str], metrics: list[str]) -> TranslatedTest:
-    """A translation of documents of `SENTENCES` sentences, in instances of half a document."""
+    """A translation of documents with `SENTENCES` sentences. An instance is half a document."""
     length = SENTENCES // 2
     instances = [
         Hypothesis(
@@ -66,9 +67,9 @@ def translated(sentences: Sequence[str], reference: Sequence[str], metrics: list
 def simulate(
     metric: str, n: int, rng: random.Random, *, better: bool = False, seeds: int = 1, own_difficulty: bool = False
 ) -> Difference:
-    """The test of two systems over n segments of a metric, as the report gets it.
+    """Test two systems over n segments with a metric, as in the report.
 
-    `own_difficulty` makes other documents difficult for each run, so that errors come in documents.
+    With `own_difficulty`, the runs have different difficult documents, so that errors come in documents.
     """
     if metric == ACCURACY:
         shares = (MORE if better else RIGHT, RIGHT)
@@ -88,7 +89,7 @@ def simulate(
 
 
 def main() -> None:
-    """Print the shares of marks for equal systems, and for a better one."""
+    """Print proportions of marks for equal systems and for a better system."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", type=int, default=500, help="of systems for each number of segments and metric")
     parser.add_argument("--seeds", type=int, default=1, help="of each system")

@@ -1,10 +1,10 @@
-"""Training and decoding speed against the dense-mask computation of the same model, interleaved in one process.
+"""Compare training and decoding speed with a dense-mask computation of the same model, interleaved in one process.
 
 Usage: `python benchmarks/speed.py --out results/benchmarks/speed.json`
 
-For each size, precision and instance length, the computations take turns at one training step (forward, backward, Adam)
-and at beam-5 decoding of some documents. The rows hold medians over repetitions. The machine's matrix-product rate is
-measured too, so that speed can be given as a share of it.
+For all sizes, precisions and instance lengths, the computations alternate between a training step (forward, backward,
+Adam) and beam-5 decoding of some documents. Rows contain medians over repetitions. The script also measures the
+machine's matrix-product rate, so that you can compare speeds with it.
 """
 
 import argparse
@@ -42,11 +42,11 @@ SIZES = {
 }
 N_SYMBOLS = 8000
 SENTENCE_TOKENS = 26
-"""Mean tokens per sentence, including `<s>` and `</s>`: the papers' 512-token instances hold 10 to 18 sentences."""
+"""Mean tokens per sentence, including `<s>` and `</s>`. The papers' 512-token instances have 10 to 18 sentences."""
 
 
 def make_document(n_tokens: int, generator: np.random.Generator) -> list[np.ndarray]:
-    """Random sentences of varied length that fill an instance."""
+    """Random sentences of different lengths that fill an instance."""
     sentences = []
     left = n_tokens
     while left > 0:
@@ -59,7 +59,7 @@ def make_document(n_tokens: int, generator: np.random.Generator) -> list[np.ndar
 
 
 def make_batch(n_tokens: int, n_instances: int, settings: ModelSettings, seed: int) -> Batch:
-    """Instances whose source and target have the same sentence lengths."""
+    """Instances with the same sentence lengths on both sides."""
     generator = np.random.default_rng(seed)
     documents = [make_document(n_tokens, generator) for _ in range(n_instances)]
     sentences = [sentence for document in documents for sentence in document]
@@ -71,9 +71,10 @@ def make_batch(n_tokens: int, n_instances: int, settings: ModelSettings, seed: i
 def median_times(
     functions: Mapping[str, Callable[[], object]], repetitions: int, *, warm_ups: int = 1
 ) -> dict[str, list[float]]:
-    """Seconds of CPU time per call of each function, over all threads.
+    """CPU seconds per call of the functions, over all threads.
 
-    The functions take turns, after so many warm-up calls each. On a busy machine, CPU time says more than wall time.
+    The functions take turns after some warm-up calls. On a busy machine, CPU time is more reliable than wall-clock
+    time.
     """
     times: dict[str, list[float]] = {name: [] for name in functions}
     for repetition in range(warm_ups + repetitions):
@@ -86,7 +87,7 @@ def median_times(
 
 
 def matmul_rate(dtype: torch.dtype) -> float:
-    """FLOP per second of CPU time in a large matrix product."""
+    """FLOP per CPU second in a large matrix product."""
     a, b = torch.randn(2048, 2048, dtype=dtype), torch.randn(2048, 2048, dtype=dtype)
     a @ b
     started = time.process_time()
@@ -98,7 +99,7 @@ def matmul_rate(dtype: torch.dtype) -> float:
 def bench_training(
     size: str, dtype: str, n_tokens: int, *, repetitions: int, architecture: str, with_dense: bool = True
 ) -> dict:
-    """Milliseconds per training step of all computations (or of the ragged one only), with rates and speed-ups."""
+    """Milliseconds per training step for all computations (or only the ragged one), with rates and speed-ups."""
     settings = ModelSettings.load(SIZES[size] | {"dropout": 0.1} | ARCHITECTURES[architecture], where="model")
     torch.manual_seed(0)
     model = build_transformer(settings, N_SYMBOLS)
@@ -140,9 +141,9 @@ def bench_training(
 
 
 def bench_decoding(size: str, dtype: str, n_tokens: int, n_documents: int, *, repetitions: int) -> dict:
-    """Seconds of beam-5 decoding of a batch of documents with all computations.
+    """Seconds for beam-5 decoding of a batch of documents with all computations.
 
-    The weights are random, so a hypothesis ends each sentence at its limit, 1.0 × source length in all of them.
+    The weights are random, so hypotheses end sentences at the limit, 1.0 × source length in all computations.
     """
     settings = ModelSettings.load(SIZES[size] | {"dropout": 0.0} | ARCHITECTURES["g_transformer"], where="model")
     torch.manual_seed(0)
@@ -189,7 +190,7 @@ def bench_decoding(size: str, dtype: str, n_tokens: int, n_documents: int, *, re
 
 
 def bench_memory(n_tokens: int) -> list[dict]:
-    """Peak memory of a process that runs three training steps on one instance: dense, ragged, and without steps."""
+    """Peak memory of a process with three training steps on an instance, for dense, ragged, and no steps."""
     rows = []
     for kind in ("dense", "ragged", "none"):
         command = [sys.executable, __file__, "--memory-of", kind, "--tokens", str(n_tokens)]
@@ -209,7 +210,7 @@ def _use_memory(kind: str, n_tokens: int) -> None:
 
 
 def parse_options() -> argparse.Namespace:
-    """The options of the command line."""
+    """Command-line options."""
     parser = argparse.ArgumentParser(description="Training and decoding speed against the dense-mask computation.")
     parser.add_argument("--sizes", nargs="+", default=list(SIZES), choices=list(SIZES))
     parser.add_argument("--dtypes", nargs="+", default=["float32", "bfloat16"])
@@ -225,7 +226,7 @@ def parse_options() -> argparse.Namespace:
 
 
 def measure(options: argparse.Namespace) -> Iterator[dict]:
-    """Run the benchmarks that the options ask for, one row each."""
+    """Run the requested benchmarks, with a row per benchmark."""
     n = options.repetitions
     for size, dtype, tokens in itertools.product(options.sizes, options.dtypes, options.tokens):
         if "training" in options.what:
@@ -243,7 +244,7 @@ def measure(options: argparse.Namespace) -> Iterator[dict]:
 
 
 def main() -> None:
-    """Print one JSON object per line, and write them all to a file after each."""
+    """Print a JSON object per line, and write all objects to a file after every line."""
     options = parse_options()
     torch.set_num_threads(options.threads)
     if options.memory_of:

@@ -1,6 +1,6 @@
-"""How long commands take to start: CPU seconds of `docmt` commands on next to no data, the least of a few runs.
+"""Measure how long `docmt` commands take to start: minimum CPU seconds over a few runs, on little data.
 
-The commands read the results of the smoke test, which this script runs first (a minute or two). You can also pass a
+The commands read results of the smoke test, which the script runs first (one or two minutes). You can also pass a
 folder with these results.
 """
 
@@ -45,7 +45,7 @@ report collect --scores {RUN}/scores.json --out OUT/scores.csv
 
 
 def cpu_seconds(words: list[str], folder: Path) -> float:
-    """CPU seconds of one run of a Python program."""
+    """CPU seconds for a run of a Python program."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([sys.executable, *words], cwd=folder, check=True, capture_output=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -1,9 +1,9 @@
-"""Draw which package of docmt imports which, as a Mermaid diagram inside docs/architecture.md.
+"""Draw the imports between packages of docmt, as a Mermaid diagram inside docs/architecture.md.
 
 Prints the diagram. With `--write`, replaces it in docs/architecture.md (`make docs` does that).
 
-The arrows are a transitive reduction: an import that other arrows imply is left out. So are base modules, which every
-package may import.
+The arrows are a transitive reduction, so there is no arrow for an import that other arrows imply. There are no arrows
+for base modules, because every package may import them.
 """
 
 import ast
@@ -17,11 +17,11 @@ PAGE = ROOT / "docs/architecture.md"
 NAME = "scripts/draw_architecture.py"
 
 Graph = dict[str, set[str]]
-"""For each package, the packages that it imports."""
+"""Packages that a package imports."""
 
 
 def imported_names(file: Path) -> Iterator[str]:
-    """The first name below `docmt` of each import in a file, at any depth."""
+    """First names below `docmt` in a file's imports, at any depth."""
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -36,7 +36,7 @@ def imported_names(file: Path) -> Iterator[str]:
 
 
 def read_graph(folder: Path) -> Graph:
-    """The imports between the packages (folders with an `__init__.py`) of a folder."""
+    """Imports between packages (folders with an `__init__.py`) in a folder."""
     packages = sorted(path.parent.name for path in folder.glob("*/__init__.py"))
     graph: Graph = {name: set() for name in packages}
     for name in packages:
@@ -46,7 +46,7 @@ def read_graph(folder: Path) -> Graph:
 
 
 def reachable(graph: Graph, start: str) -> set[str]:
-    """Everything that a package imports, directly or not."""
+    """All direct and indirect imports of a package."""
     found: set[str] = set()
     waiting = [start]
     while waiting:
@@ -57,7 +57,7 @@ def reachable(graph: Graph, start: str) -> set[str]:
 
 
 def reduce_graph(graph: Graph) -> Graph:
-    """The same graph without the arrows that others imply. Raises ValueError if packages import in a circle."""
+    """The graph without arrows that other arrows imply. Raises ValueError if packages import in a circle."""
     for name in graph:
         if name in reachable(graph, name):
             raise ValueError(f"docmt.{name} imports itself through other packages")
@@ -68,7 +68,7 @@ def reduce_graph(graph: Graph) -> Graph:
 
 
 def draw(graph: Graph) -> str:
-    """The diagram: an arrow points from a package to one that imports it, the direction in which data flows."""
+    """The diagram. An arrow points from a package to a package that imports it, in the direction of the data."""
     arrows = [
         f"    {source} --> {target}" for target, sources in reduce_graph(graph).items() for source in sorted(sources)
     ]
@@ -76,12 +76,12 @@ def draw(graph: Graph) -> str:
 
 
 def diagram() -> str:
-    """The diagram of today's packages."""
+    """The diagram of the current packages."""
     return draw(read_graph(ROOT / "docmt"))
 
 
 def updated_page(page: str) -> str:
-    """The page with today's diagram."""
+    """The page with the current diagram."""
     return replace_between_marks(page, NAME, diagram())
 
 

@@ -19,7 +19,7 @@ NAME = "scripts/list_commands.py"
 
 
 def usage(words: tuple[str, ...]) -> str:
-    """Show in one line how a command is called. `…` are its options."""
+    """Show the usage of a command in one line. `…` are its options."""
     command = functools.reduce(operator.getitem, words, app)
     if isinstance(command.usage, str):
         return command.usage.removeprefix("Usage: ")
@@ -29,7 +29,7 @@ def usage(words: tuple[str, ...]) -> str:
 
 
 def lists() -> str:
-    """A list for each group of commands, in alphabetical order."""
+    """A list per group of commands, in alphabetical order."""
     rows: dict[str, list[str]] = {}
     for words, command in leaves(app):
         purpose = (inspect.getdoc(command) or "").partition("\n\n")[0].replace("\n", " ")
@@ -38,7 +38,7 @@ def lists() -> str:
 
 
 def updated_page(page: str) -> str:
-    """The page with today's commands."""
+    """The page with the current commands."""
     return replace_between_marks(page, NAME, lists())
 
 

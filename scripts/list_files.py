@@ -1,4 +1,4 @@
-"""List the files of a study by stage, as the rules of the workflow name them, inside docs/files.md.
+"""List the files of a study by stage, with the names in workflow rules, inside docs/files.md.
 
 Prints the list. With `--write`, replaces it in docs/files.md (`make docs` does that).
 """
@@ -19,11 +19,11 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/files.md"
 NAME = "scripts/list_files.py"
 MAX_FILES = 4
-"""Maximum number of files that are listed of one rule."""
+"""Maximum number of listed files per rule."""
 
 
 def outputs_of_rules() -> dict[str, list[str]]:
-    """The patterns of the files that each rule makes."""
+    """File patterns by rule."""
     with tempfile.TemporaryDirectory() as folder, SnakemakeApi(OutputSettings()) as api:
         workflow = api.workflow(ResourceSettings(), snakefile=ROOT / "Snakefile", workdir=Path(folder))
         # Snakemake's API has the names of rules only.
@@ -32,7 +32,7 @@ def outputs_of_rules() -> dict[str, list[str]]:
 
 
 def listing() -> str:
-    """The files of each stage, described as their declarations are."""
+    """Files by stage, with the descriptions in their declarations."""
     outputs = outputs_of_rules()
     lines: dict[str, list[str]] = {stage: [] for stage in STAGES}
     for declaration in ARTIFACTS.values():
@@ -49,7 +49,7 @@ def listing() -> str:
 
 
 def updated_page(page: str) -> str:
-    """The page with today's files."""
+    """The page with the current files."""
     return replace_between_marks(page, NAME, listing())
 
 

@@ -1,4 +1,4 @@
-"""List the licenses of all packages of the two locks, as their metadata state them (LICENSES.md).
+"""List the licenses of all packages in the two locks, according to their metadata (LICENSES.md).
 
 python scripts/list_licenses.py [--write]
 """
@@ -13,7 +13,7 @@ LOCKS = (ROOT / "requirements.lock", ROOT / "requirements-test.lock")
 PAGE = ROOT / "LICENSES.md"
 NAME = "python scripts/list_licenses.py"
 LONGEST = 70
-"""Longer statements are texts of licenses, not names."""
+"""Longer statements are license texts."""
 STATED_ELSEWHERE = {
     "conda-inject": "MIT",
     "pycocoevalcap": "BSD-2-Clause, and LGPL-2.1 for the METEOR 1.5 program that it contains",
@@ -23,11 +23,11 @@ STATED_ELSEWHERE = {
     "snakemake-interface-scheduler-plugins": "MIT",
     "snakemake-interface-storage-plugins": "MIT",
 }
-"""Packages whose metadata state no license, and what their repositories state."""
+"""Licenses in the repositories of packages without a license in their metadata."""
 
 
 def license_of(name: str) -> str:
-    """The license of an installed package: its expression, else its classifiers, else its free text."""
+    """License of an installed package: its expression, or else its classifiers, or else its free text."""
     if name in STATED_ELSEWHERE:
         return STATED_ELSEWHERE[name]
     facts = metadata.metadata(name)
@@ -41,7 +41,7 @@ def license_of(name: str) -> str:
 
 
 def listing() -> str:
-    """The packages of the locks by license, the most frequent first."""
+    """Packages in the locks by license. The most frequent license comes first."""
     packages: dict[str, list[str]] = {}
     for line in sorted("".join(lock.read_text(encoding="utf-8") for lock in LOCKS).splitlines(), key=str.lower):
         name, _, version = line.partition("==")
@@ -51,7 +51,7 @@ def listing() -> str:
 
 
 def updated_page(page: str) -> str:
-    """The page with the licenses of today's lock."""
+    """The page with licenses of the current lock."""
     return replace_between_marks(page, NAME, listing())
 
 

@@ -1,4 +1,4 @@
-"""List the metrics of docmt, as declared in docmt/evaluation/metrics.py, inside docs/evaluation.md.
+"""List the metrics of docmt, which docmt/evaluation/metrics.py declares, inside docs/evaluation.md.
 
 Prints the table. With `--write`, replaces it in docs/evaluation.md (`make docs` does that).
 """
@@ -23,7 +23,7 @@ def metrics_table() -> str:
 
 
 def updated_page(page: str) -> str:
-    """The page with today's metrics."""
+    """The page with the current metrics."""
     return replace_between_marks(page, NAME, metrics_table())
 
 

@@ -1,4 +1,4 @@
-"""Hooks of MkDocs (mkdocs.yml): README and its neighbors become pages, and links work as they do on GitHub."""
+"""Hooks of MkDocs (mkdocs.yml). README and other root files become pages, and links work as on GitHub."""
 
 import logging
 import os
@@ -18,19 +18,19 @@ PAGES = {
     "CHANGELOG.md": "changelog.md",
     "LICENSES.md": "licenses.md",
 }
-"""Pages whose place on the site is not the one below docs/."""
+"""Site paths of pages outside docs/."""
 LINK = re.compile(r"""\[(?P<text>[^][]*)\]\((?P<path>[^():#\s]+)(?P<anchor>\#[^)\s]*)?\)""")
 PICTURE = re.compile(r'(?<=\bsrc=")[^":]+(?=")')
 
 
 def on_config(config: Any) -> None:
-    """Set the repository that GitHub builds. Elsewhere, links to files that are not pages stay text."""
+    """Set the repository of a build on GitHub. In other builds, links to files that are not pages stay text."""
     if repository := os.environ.get("GITHUB_REPOSITORY"):
         config.repo_url = f"{os.environ['GITHUB_SERVER_URL']}/{repository}"
 
 
 def on_files(files: Files, *, config: Any) -> None:
-    """Give README and its neighbors their places."""
+    """Set the site paths of README and other root files."""
     if (contents := files.get_file_from_path("index.md")) is not None:
         files.remove(contents)
     for source, place in PAGES.items():
@@ -38,7 +38,7 @@ def on_files(files: Files, *, config: Any) -> None:
 
 
 def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Files) -> str:
-    """Let the links of a page lead to pages of the site, as they lead to files in the repository."""
+    """Change links to files in the repository into links to pages of the site."""
     here = Path(page.file.abs_src_path).relative_to(ROOT).parent
 
     def find(path: str) -> tuple[str, str | None]:

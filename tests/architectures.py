@@ -1,19 +1,19 @@
-"""All architectures, as parameters of tests that take seconds for each."""
+"""All architectures, as parameters for tests that take seconds per architecture."""
 
 import pytest
 
 from docmt.models.presets import ARCHITECTURES
 
 ABLATIONS = {name for name in ARCHITECTURES if name.startswith("g_transformer_")}
-"""Ablations of G-Transformer: each of their attentions is that of another architecture, too."""
+"""Ablations of G-Transformer. Other architectures contain the same attentions."""
 DIVERSE = ("document_transformer", "hybrid_context", "g_transformer", "rst_mix", "global_context", "han", "cadec")
-"""One of each kind of stream, attention and context."""
+"""One architecture per kind of stream, attention and context."""
 TRAINED = ("g_transformer", "global_context", "cadec")
-"""A model of groups, one that trains on documents and on sentences alone, and one that draws drafts."""
+"""A model with groups, a model that trains on documents and single sentences, and a model that draws drafts."""
 
 
 def slow_but(quick, among=ARCHITECTURES):
-    """Architectures as parameters of a test. Slow but for some."""
+    """Architectures as parameters for a test. All except some are slow."""
     return [pytest.param(name, marks=() if name in quick else pytest.mark.slow) for name in among]
 
 

@@ -15,20 +15,20 @@ if not any(map(os.path.exists, ("/proc/driver/nvidia", "/dev/nvidiactl", "/dev/d
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 FIRST = ("/test_slurm_study", "/workflow/", "/training/", "/report/", "/standin/")
-"""Long tests start first, so that at the end no process waits long for another: parts of their paths."""
+"""Path parts of long tests. They start first, so that at the end no process waits long for another."""
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config):
-    """One process more than cores for `-n logical`: some tests wait for signals, time limits and other programs."""
+    """One process more than cores for `-n logical`. Some tests wait for signals, time limits and other programs."""
     return len(os.sched_getaffinity(0)) + 1
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Give files of tests to processes as a whole, all on the finished study to one, and tests of Slurm singly.
+    """Assign whole test files to processes, tests on the finished study to one process, and Slurm tests one by one.
 
-    xdist's own `--dist=loadgroup` does not see groups under pytest 9.2: every test would go to the next free process,
+    xdist's `--dist=loadgroup` does not recognize groups under pytest 9.2. Every test would go to the next free process,
     and all processes would make the fixtures of all files.
     """
     from xdist.scheduler import LoadScopeScheduling
@@ -45,7 +45,7 @@ def pytest_xdist_make_scheduler(config, log):
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items):
-    """Long tests first. Last, those that wait until no other test uses Slurm."""
+    """Long tests come first. Tests that wait until no other test uses Slurm come last."""
 
     def rank(item):
         found = next((place for place, part in enumerate(FIRST) if part in str(item.path)), len(FIRST))
@@ -55,7 +55,7 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """One line that says how many tests were skipped, and why."""
+    """A line with the number of skipped tests and the reasons."""
     skipped = terminalreporter.stats.get("skipped", [])
     reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped if report.longrepr)
     if skipped:
@@ -65,7 +65,7 @@ def pytest_terminal_summary(terminalreporter):
 
 @pytest.fixture(scope="session")
 def study_files(tmp_path_factory):
-    """Text pipeline, vocabulary and instances of a tiny corpus (`core_fixtures.Study`). Tests do not change them."""
+    """Text pipeline, vocabulary and instances for a tiny corpus (`core_fixtures.Study`). Tests do not change them."""
     from core_fixtures import make_study  # torch takes seconds, and most tests do without it
 
     return make_study(tmp_path_factory.mktemp("study"))
@@ -80,7 +80,7 @@ def shared_folder(tmp_path_factory, worker_id):
 
 @pytest.fixture(scope="session")
 def overfitted(study_files, shared_folder):
-    """Model files that know the tiny corpus by heart, by architecture. Trained by the first process that asks."""
+    """Model files, by architecture, that have memorized the tiny corpus. The first process that needs one trains it."""
     from core_fixtures import OVERFIT, run_training
 
     folder = shared_folder / "overfitted"
@@ -99,7 +99,7 @@ def overfitted(study_files, shared_folder):
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A function that makes a file system of so many KiB and returns its folder. Needs the right to mount."""
+    """A function that mounts a file system with so many KiB and returns its folder. Needs the right to mount."""
     mounted = []
 
     def make(kib):

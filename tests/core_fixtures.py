@@ -1,4 +1,4 @@
-"""What the tests of instances, models, training and decoding share: a tiny corpus and tiny models."""
+"""A tiny corpus and tiny models for tests of instances, models, training and decoding."""
 
 import contextlib
 import json
@@ -76,12 +76,12 @@ DOCUMENTS = [
 
 
 def translate(sentence: str) -> str:
-    """Word by word: something that a tiny model learns at once."""
+    """Translate word by word, so that a tiny model can learn it at once."""
     return " ".join(WORDS[word] for word in sentence.split())
 
 
 def model_settings(architecture: str = "g_transformer", **values) -> ModelSettings:
-    """The settings of a tiny model."""
+    """Settings for a tiny model."""
     upper = values.pop("upper_layers", 1)
     preset = dict(ARCHITECTURES[architecture])
     for name in ("encoder_attention", "decoder_attention", "cross_attention"):
@@ -95,7 +95,7 @@ def make_model(architecture: str = "g_transformer", *, seed: int = 0, n_symbols:
 
 
 def assert_close(found: torch.Tensor, expected: torch.Tensor, tolerance: float = 1e-5) -> None:
-    """Equal up to the tolerance, which is relative to the largest entry when that is above 1."""
+    """Equal up to the tolerance, relative to the largest entry if it is above 1."""
     scale = max(1.0, float(expected.detach().abs().max()))
     torch.testing.assert_close(found, expected, atol=tolerance * scale, rtol=0)
 
@@ -106,7 +106,7 @@ def random_sentence(generator: np.random.Generator, n_words: int, n_symbols: int
 
 
 Documents = list[tuple[list[np.ndarray], list[np.ndarray]]]
-"""Source and target sentences of each document."""
+"""Source and target sentences per document."""
 
 
 def pack_documents(documents: Documents) -> PackedSentences:
@@ -115,7 +115,7 @@ def pack_documents(documents: Documents) -> PackedSentences:
 
 
 def make_batch(settings: ModelSettings, documents: Documents, trees: BatchTrees | None = None, **options) -> Batch:
-    """Pack documents, with trees of all of them or none."""
+    """Pack documents, either all with trees or all without."""
     return pack(pack_documents(documents), settings=settings, trees=trees, **options)
 
 
@@ -124,7 +124,7 @@ def decoder_states(model: Transformer, batch: Batch) -> torch.Tensor:
 
 
 def random_heads(generator: np.random.Generator, n_units: int) -> np.ndarray:
-    """A random tree, now and then a forest, over units in random order."""
+    """A random tree, or sometimes a forest, over units in random order."""
     order = generator.permutation(n_units)
     heads = np.full(n_units, -1)
     for rank in range(1, n_units):
@@ -134,7 +134,7 @@ def random_heads(generator: np.random.Generator, n_units: int) -> np.ndarray:
 
 
 def random_trees(lengths: list[int], *, seed: int = 0) -> BatchTrees:
-    """One instance of sentences of so many source tokens, cut into EDUs at random. Some EDUs may be empty."""
+    """An instance with these sentence lengths in source tokens, cut into EDUs at random. Some EDUs may be empty."""
     generator = np.random.default_rng(seed)
     cuts = [np.sort(generator.integers(1, length + 1, generator.integers(0, 3))) for length in lengths]
     edu_lengths = [np.diff([0, *cut, length]) for cut, length in zip(cuts, lengths, strict=True)]
@@ -148,7 +148,7 @@ def random_trees(lengths: list[int], *, seed: int = 0) -> BatchTrees:
 
 
 def document_trees(documents: Documents, *, open_B=None) -> BatchTrees:
-    """Random trees of documents. The same document has the same trees in any batch."""
+    """Random trees for documents. The same document has the same trees in any batch."""
     trees = BatchTrees.join(
         [random_trees([len(s) for s in src], seed=int(np.concatenate(src).sum())) for src, _ in documents]
     )
@@ -156,7 +156,7 @@ def document_trees(documents: Documents, *, open_B=None) -> BatchTrees:
 
 
 def random_documents(counts, *, seed: int = 0, longest: int = 7, n_symbols: int = N_SYMBOLS):
-    """Documents of so many sentences, with empty and one-word sentences among them."""
+    """Documents with so many sentences, including empty and one-word sentences."""
     generator = np.random.default_rng(seed)
 
     def side(count):
@@ -167,7 +167,7 @@ def random_documents(counts, *, seed: int = 0, longest: int = 7, n_symbols: int 
 
 @dataclass(frozen=True)
 class Study:
-    """Files as the workflow makes them, of the tiny corpus."""
+    """Files of the tiny corpus, in the workflow's formats."""
 
     folder: Path
 
@@ -180,15 +180,15 @@ class Study:
         return TextPipeline.load(self.folder / "pipeline.json")
 
     def instances(self, name: str = "documents") -> Path:
-        """The folder of instances of a cutting: `documents`, `sentences`, or `trees`, which are documents too."""
+        """Folder with the instances of a cutting: `documents`, `sentences`, or `trees` (also documents)."""
         return self.folder / "instances" / name
 
 
 def make_study(folder: Path, *, tags: Sequence[str] = (), trained: TrainedModel | None = None) -> Study:
-    """Text pipeline, vocabulary and instances of the tiny corpus.
+    """Text pipeline, vocabulary and instances for the tiny corpus.
 
-    With language tags the vocabulary is one for cross-task training, and there are instances `monolingual`, in English.
-    Pipeline and vocabulary can be those of a trained model.
+    With language tags, the vocabulary is for cross-task training, and there are English instances `monolingual`.
+    Pipeline and vocabulary can come from a trained model.
     """
     lines = {
         "en": [sentence for document in DOCUMENTS for sentence in document],
@@ -232,7 +232,7 @@ def make_study(folder: Path, *, tags: Sequence[str] = (), trained: TrainedModel 
 
 
 def build_and_load(src, tgt, index, vocabulary, settings: InstancesSettings, *, out: Path | None = None) -> InstanceSet:
-    """Build instances of sentences in a folder and load them. Without `out`, the folder is gone afterwards."""
+    """Build instances from sentences in a folder and load them. Without `out`, the folder is temporary."""
     # A disk would take most of the time: what is written is flushed.
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as folder:
         out = out or Path(folder) / "set"
@@ -241,7 +241,7 @@ def build_and_load(src, tgt, index, vocabulary, settings: InstancesSettings, *, 
 
 
 def instance_trees(built: InstanceSet) -> InstanceTrees:
-    """Random trees for instances that were built without."""
+    """Random trees for instances that were built without trees."""
     lengths = np.split(np.diff(built.src_offsets), built.instances[1:-1])
     trees = BatchTrees.join([random_trees(part.tolist(), seed=seed) for seed, part in enumerate(lengths)])
     return InstanceTrees(
@@ -255,7 +255,7 @@ def instance_trees(built: InstanceSet) -> InstanceTrees:
 def run_training(study: Study, folder: Path, *, architecture="g_transformer", cutting="documents", **options):
     """Train in `folder` and return the trained model and its history. `model` and `training` change the settings.
 
-    RST attention trains on `trees` in place of `documents`.
+    RST attention trains on `trees` instead of `documents`.
     """
     model = model_settings(architecture, **({"dropout": 0.1} | options.pop("model", {})))
     if model.needs_trees and cutting == "documents":
@@ -281,7 +281,7 @@ def run_training(study: Study, folder: Path, *, architecture="g_transformer", cu
 
 @contextlib.contextmanager
 def during_update(step: int, event: Callable[[], object]) -> Iterator[None]:
-    """Something happens to the trainings inside at the beginning of an update."""
+    """Call a function at the beginning of an update in trainings inside the context."""
     update = Trainer._step
 
     def run_event_and_update(trainer, prepared):
@@ -295,14 +295,14 @@ def during_update(step: int, event: Callable[[], object]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def interrupted(step: int, number: int = signal.SIGTERM) -> Iterator[None]:
-    """The training inside gets a signal during an update, and ends with it."""
+    """Send a signal to the training inside the context during an update. The training must then end."""
     with during_update(step, lambda: os.kill(os.getpid(), number)), pytest.raises(Interrupted) as interruption:
         yield
     assert interruption.value.signal_number == number
 
 
 def assert_same_training(one, other) -> None:
-    """The same weights bit by bit, and the same history but for times."""
+    """The same weights bit by bit, and the same history except for times."""
     weights, expected = one[0].model.state_dict(), other[0].model.state_dict()
     assert list(weights) == list(expected)
     different = [name for name in weights if not torch.equal(weights[name], expected[name])]
@@ -313,7 +313,7 @@ def assert_same_training(one, other) -> None:
 
 
 def train_arguments(study, folder: Path, settings: dict, **changes) -> list[str]:
-    """The command line of `docmt train` on a study, with all output in `folder`."""
+    """Command line for `docmt train` on a study, with all output in `folder`."""
     values = {
         "settings": json.dumps(settings),
         "train": study.instances(),

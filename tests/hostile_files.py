@@ -1,4 +1,4 @@
-"""A file of every corpus reader, and what hostile hands make of them."""
+"""A sample file per corpus reader, and hostile changes to it."""
 
 import contextlib
 import gc
@@ -121,7 +121,7 @@ SAMPLES = {
 
 
 def read_sample(reader: str, files: dict[str, bytes], folder: Path) -> int:
-    """Read the files of a reader, to the last document. Returns the number of its documents or items."""
+    """Read a reader's files completely. Returns the number of documents or items."""
     paths = {role: folder / (f"a.{role}.tar" if reader == "conllu" else f"a.{role}") for role in files}
     for role, path in paths.items():
         path.write_bytes(files[role])
@@ -137,7 +137,7 @@ def read_sample(reader: str, files: dict[str, bytes], folder: Path) -> int:
 
 
 def files_of(reader: str) -> dict[str, bytes]:
-    """The sample of a reader as bytes."""
+    """Sample of a reader as bytes."""
     return {role: text.encode() if isinstance(text, str) else text for role, text in SAMPLES[reader][1].items()}
 
 
@@ -153,7 +153,7 @@ HOSTILE = [
 
 
 def mutated(data: bytes, chance: random.Random, *, most_repeats: int) -> bytes:
-    """The data with one to four changes: bytes flipped, cut, doubled or moved, and hostile text put in."""
+    """The data with one to four changes: flipped, cut, doubled or moved bytes, and hostile text."""
     for _ in range(chance.randint(1, 4)):
         start = chance.randint(0, len(data))
         end = min(len(data), start + int(2 ** chance.uniform(0, 8)))
@@ -177,7 +177,7 @@ MAX_BYTES = 1 << 16
 
 
 def changed(data: bytes, chance: random.Random, *, most_repeats: int = 1000) -> bytes:
-    """A file with changes. In an archive, one of its members or the archive itself."""
+    """A changed file. In an archive, one of its members or the archive changes."""
     if data.startswith(b"PK") and chance.random() < 0.8:
         stream = io.BytesIO()
         with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as new:
@@ -200,7 +200,7 @@ STRANGE = [None, True, -1, 1e999, 10**30, "", "a", "\ud800", "_eos", [], ["a"], 
 
 
 def with_strange_value(value, chance: random.Random) -> bytes:
-    """JSON in which one value, at any depth, has another type or size."""
+    """JSON with another type or size for one value at any depth."""
     places = [(None, None)]  # the whole
     waiting = [value]
     while waiting:
@@ -224,7 +224,7 @@ class TooSlowError(Exception):
 
 @contextlib.contextmanager
 def cpu_limit(seconds: float):
-    """Raise TooSlowError when the block takes more CPU time."""
+    """Raise TooSlowError when the block uses more CPU time."""
 
     def stop(number, frame):
         raise TooSlowError(f"more than {seconds} CPU-seconds")
@@ -241,11 +241,11 @@ def cpu_limit(seconds: float):
 # Half-way, as a ratio, between linear (4) and quadratic (16) time: the noise of a busy machine stays below it.
 MOST_GROWTH = 8
 UNNOTICED = 0.01
-"""CPU seconds that are too few to be compared."""
+"""CPU seconds that are too few for comparisons."""
 
 
 def is_linear(work, size: int = 4000) -> bool:
-    """Whether `work`, a function of a size, takes less than eight times as long for four times the size."""
+    """True if `work`, a function of a size, takes less than eight times as long for four times the size."""
     # Again when it fails: other jobs of the machine change the speed from one moment to the next.
     return any(
         (large := _cpu_seconds(lambda: work(4 * size), enough=MOST_GROWTH * UNNOTICED)) <= MOST_GROWTH * UNNOTICED
@@ -255,7 +255,7 @@ def is_linear(work, size: int = 4000) -> bool:
 
 
 def _cpu_seconds(work, enough: float) -> float:
-    """The smallest of three times. One that is short enough is the last, as is a long one."""
+    """The smallest of three times. A short or long time ends the measurement."""
     times = []
     gc.disable()  # its searches take longer with what other tests have left
     for _ in range(3):
@@ -270,7 +270,7 @@ def _cpu_seconds(work, enough: float) -> float:
 
 
 def survey(name: str, files: dict[str, bytes], use, *, n_inputs: int, seconds: float) -> list[str]:
-    """Use changed files, and describe those that neither work nor end in a UserError within the time."""
+    """Use changed files, and describe files that neither work nor lead to a UserError in time."""
     bad = []
     for seed in range(n_inputs):
         chance = random.Random(f"{name} {seed}")

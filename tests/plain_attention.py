@@ -1,4 +1,4 @@
-"""What tests of attention share: token by token, as equations write it. Group by group. And random layouts."""
+"""Attention token by token as in equations, attention group by group, and random layouts."""
 
 import functools
 import math
@@ -28,7 +28,7 @@ UGLY = {
     "several documents": [[(3, 4), (1, 1), (6, 2)], [(2, 5), (7, 1)], [(4, 4)]],
     "more than 20 sentences": [[(2, 1), (3, 2)] * 12, [(1, 2)]],
 }
-"""Documents, each a list of (source, target) lengths with marks."""
+"""Documents, as lists of (source, target) lengths with marks."""
 
 
 def layout_of(documents: Sequence[Sequence[tuple[int, int]]], settings: ModelSettings) -> AttentionLayout:
@@ -38,7 +38,7 @@ def layout_of(documents: Sequence[Sequence[tuple[int, int]]], settings: ModelSet
 
 
 def places(layout: AttentionLayout, side: str) -> list[tuple[int, int, int]]:
-    """Of each token of a side: its instance, its sentence in the batch, and its position in the instance."""
+    """Instance, sentence in the batch, and position in the instance for all tokens of a side."""
     found = []
     lengths = layout.src_lengths_G if side == "src" else layout.tgt_lengths_G
     sentence = 0
@@ -77,7 +77,7 @@ def projected(part: MultiHeadAttention, rows: Tensor, which: int) -> Tensor:
 def attend_plainly(
     n_queries: int, n_heads: int, sees: Callable[[int, int], list[int]], score: Callable, value: Callable
 ) -> Tensor:
-    """[queries, heads × width]: query i of head h sees keys j, with a score and a value of (i, j, h)."""
+    """[queries, heads × width]: query i of head h attends to keys j, with a score and a value for (i, j, h)."""
     rows = []
     for i in range(n_queries):
         heads = []
@@ -105,7 +105,7 @@ def assert_equal_with_gradients(found: Tensor, expected: Tensor, inputs: Sequenc
 def influence(
     outputs_ND: Tensor, inputs_MD: Tensor, output_tags: np.ndarray | None = None, input_tags: np.ndarray | None = None
 ) -> np.ndarray:
-    """Bool [outputs, inputs], whether one depends on the other. Rows with the same tag, of a sentence, count as one."""
+    """Bool [outputs, inputs], true for dependence. Rows with the same tag, for example of a sentence, count as one."""
     pairs = (outputs_ND, output_tags), (inputs_MD, input_tags)
     tags = [np.arange(len(rows)) if given is None else given for rows, given in pairs]
     seen = np.zeros([part.max() + 1 for part in tags], dtype=bool)
@@ -118,12 +118,12 @@ def influence(
 
 
 def sees_back(n_sentences: int, n_back: int) -> np.ndarray:
-    """Bool mask of a window: each sentence sees itself and the `n_back` sentences before it."""
+    """Bool window mask. A sentence attends to itself and the previous `n_back` sentences."""
     return np.tri(n_sentences, dtype=bool) & ~np.tri(n_sentences, k=-n_back - 1, dtype=bool)
 
 
 def states_from_leaves(model: Transformer, batch: Batch) -> tuple[Tensor, list[Tensor]]:
-    """Decoder states of a batch, and what they are computed from: the embedded source and target."""
+    """Decoder states of a batch, and their inputs: the embedded source and target."""
     leaves, embed = [], model._embed
 
     def embed_as_leaf(*arguments: Any, **options: Any) -> Tensor:
@@ -141,7 +141,7 @@ def root(width: int) -> float:
 def group_weights(
     query: Tensor, key: Tensor, offsets: Sequence[Tensor], is_causal: bool
 ) -> Iterator[tuple[slice, slice, Tensor, Tensor]]:
-    """Of each group its queries, its keys, its weights [heads, queries, keys] and the log-sums of its scores."""
+    """Queries, keys, weights [heads, queries, keys] and log-sums of scores for all groups."""
     for (a, b), (c, d) in zip(*(pairwise(part.tolist()) for part in offsets), strict=True):
         scores = torch.einsum("nhk,mhk->hnm", query[a:b].float(), key[c:d].float()) / root(query.shape[2])
         if is_causal:
@@ -179,7 +179,7 @@ class PlainKernels:
 
 
 def take_plain_kernels(monkeypatch: Any, taken: list[str]) -> None:
-    """Let docmt's operator for variable-length attention run here. `taken` gets the name of each kernel that it ran."""
+    """Run docmt's operator for variable-length attention on this machine. `taken` gets the names of the kernels."""
 
     def noting(name: str, kernel: Callable[..., Any]) -> Callable[..., Any]:
         return lambda *arguments: (taken.append(name), kernel(*arguments))[1]

@@ -1,4 +1,4 @@
-"""Layers of a sentence Transformer, head by head, as equations write them. A row is the state of a token, [D]."""
+"""Layers of a sentence Transformer, head by head, as in equations. A row is the state of a token, [D]."""
 
 import math
 
@@ -14,7 +14,7 @@ def normalize(layer, rows):
 
 
 def read(attention, query, keys, mask=None):
-    """Multi-head attention of one or more rows to some states [n, D]. A mask is true where a row may see a state."""
+    """Multi-head attention from one or more rows to states [n, D]. A mask is true where a row may attend to a state."""
     width = query.shape[-1]
     weights, biases = attention.in_weight.split(width), attention.in_bias.split(width)
     q, k, v = (x @ w.T + b for x, w, b in zip((query, keys, keys), weights, biases, strict=True))
@@ -40,7 +40,7 @@ def add(sublayer, rows, outputs):
 
 
 def attend(layer, states, *, is_causal=False):
-    """The first part of a layer over the states of one sequence."""
+    """The first part of a layer over the states in a sequence."""
     if not is_causal:
         return add(layer.self_sublayer, states, read(layer.self_attention, states, states))
     found = [read(layer.self_attention, row, states[: i + 1]) for i, row in enumerate(states)]
@@ -53,7 +53,7 @@ def transform(layer, rows):
 
 
 def encoder_layer(layer, states, between=lambda rows: rows):
-    """A layer over the states of one sequence, with something between its two parts."""
+    """A layer over the states in a sequence, with something between its two parts."""
     return transform(layer, between(attend(layer, states)))
 
 
@@ -69,7 +69,7 @@ def embed(model, tokens):
 
 
 def attends(model, side, number, context):
-    """What DocT does in a layer, gated attention to a context of these states. The identity without."""
+    """Gated attention to a context of these states, as in a layer of DocT. Otherwise the identity."""
     if context is None:
         return lambda rows: rows
     layer = getattr(model.context, side)[number]

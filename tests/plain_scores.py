@@ -1,4 +1,4 @@
-"""Oracle: log probabilities of given translations, label by label."""
+"""Oracle: log probabilities of existing translations, label by label."""
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ from docmt.text.vocabulary import BOS, EOS, N_SPECIALS, Vocabulary
 
 
 def untrained(study, architecture, *, form=None, extras=(), seed=0, **cutting):
-    """A model with random weights, and the vocabulary of a study with more specials."""
+    """A model with random weights, and a study vocabulary with additional special symbols."""
     vocabulary = Vocabulary([(symbol, 1) for symbol in study.vocabulary.symbols[N_SPECIALS:]], extras=extras)
     model = make_model(architecture, n_symbols=len(vocabulary), form=form or {}, seed=seed)
     return TrainedModel(model, vocabulary, study.pipeline, cutting, {})
@@ -25,7 +25,7 @@ def scorer(trained, **values):
 
 @torch.no_grad()
 def directly(trained, src, tgt, n_ends=0):
-    """The sum of log p(label) over the labels of one instance but for so many at its end, label by label."""
+    """Sum of log p(label) over an instance's labels except so many at its end, label by label."""
     pipeline, vocabulary = trained.pipeline, trained.vocabulary
 
     def encode(sentences, lang):

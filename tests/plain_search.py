@@ -1,4 +1,4 @@
-"""What the tests of searches share: source documents, searches of them, and teacher forcing as their oracle."""
+"""Source documents, searches, and teacher forcing as oracle for tests of search."""
 
 import numpy as np
 from core_fixtures import make_batch, random_sentence
@@ -18,7 +18,7 @@ def sources(counts, *, seed=0, longest=9):
 
 
 def pack_sources(model, documents, **options):
-    """The packed tokens of documents, and their layout for a search."""
+    """Packed tokens of documents, and their layout for a search."""
     sentences = [sentence for document in documents for sentence in document]
     lengths, counts = (np.array([len(each) for each in items]) for items in (sentences, documents))
     return np.concatenate(sentences), AttentionLayout.of_source(lengths, counts, settings=model.settings, **options)
@@ -31,7 +31,7 @@ def search(model, documents, trees=None, **values):
 
 
 def teacher_forced(model, source, sentences, trees=None, *, start=BOS, **options):
-    """Log probability of target sentences. A free stream may have another number of them than the source."""
+    """Log probability of target sentences. A free stream may have a different number of sentences than the source."""
     target = [np.array([start, *sentence, EOS]) for sentence in sentences]
     if model.settings.target_stream == "free":
         # One group per instance on the target side: its tokens are one "sentence" to the packing.
@@ -40,5 +40,5 @@ def teacher_forced(model, source, sentences, trees=None, *, start=BOS, **options
 
 
 def texts(found):
-    """The sentences of the hypotheses of each document."""
+    """Sentences in the hypotheses, by document."""
     return [[hypothesis.sentences for hypothesis in hypotheses] for hypotheses in found]

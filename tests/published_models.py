@@ -1,4 +1,4 @@
-"""Folders of published models, made by hand in the real format: tiny, random, with SentencePiece of generated text."""
+"""Folders of published models in the real format: tiny, random, with SentencePiece trained on generated text."""
 
 import json
 
@@ -38,12 +38,12 @@ COMMON = {
 
 
 def spm_model():
-    """A SentencePiece model of the tiny corpus, as a file has it."""
+    """A SentencePiece model of the tiny corpus, as file content."""
     return sentencepiece_models(learn_sentencepiece(LINES, size=60), where="test")[EVERY]
 
 
 def symbols_of(family, pieces):
-    """Every symbol in the order of the rows."""
+    """All symbols in the order of the rows."""
     if family == "marian":
         return ["</s>", "<unk>", *pieces[3:], "<pad>"]
     if family == "m2m_100":
@@ -80,7 +80,7 @@ def write(path, values):
 
 
 def write_weights(folder, family, n_symbols, seed=0):
-    """Random weights by the names of transformers, as `pytorch_model.bin`."""
+    """Random weights with the names of transformers, as `pytorch_model.bin`."""
     random = torch.Generator().manual_seed(seed)
 
     def draw(*shape):
@@ -127,7 +127,7 @@ def norm(name, draw):
 
 
 class Reference:
-    """The published models' formulas, written down plainly, for one sentence at a time."""
+    """Plain formulas of the published models, for one sentence at a time."""
 
     def __init__(self, family, weights):
         self.family, self.weights = family, weights

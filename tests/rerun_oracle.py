@@ -1,8 +1,8 @@
-"""An oracle for reruns, and changes of configuration keys to try it with.
+"""An oracle for reruns, and changes of configuration keys for tests of it.
 
-The oracle does not read fingerprints. It renders the command line of each job from the text of its rule, without what
-changes no content: paths of inputs, options that Snakemake does not record, threads, devices and logs. A job must run
-again if this command line, or the content or producer of an input, changed.
+The oracle does not read fingerprints. It renders command lines of jobs from the text of their rules, without parts that
+change no content: input paths, options that Snakemake does not record, threads, devices and logs. A job must run again
+if this command line, or the content or producer of an input, changed.
 """
 
 import functools
@@ -28,7 +28,7 @@ TAKE_NAMES_FROM_PATHS = re.compile(r"docmt (instances count|evaluate run|evaluat
 
 @functools.cache
 def commands():
-    """The parameters, with their methods of the plan, and the command of each rule."""
+    """Parameters, with their plan methods, and commands of all rules."""
     rules = {}
     for file in sorted((ROOT / "workflow/rules").glob("*.smk")):
         for match in RULE.finditer(file.read_text(encoding="utf-8")):
@@ -42,7 +42,7 @@ def commands():
 
 
 class Jobs:
-    """The jobs of a study, with a digest of what each would make."""
+    """Jobs of a study, with a digest of their content."""
 
     def __init__(self, values):
         self.config = load_config(values)
@@ -58,7 +58,7 @@ class Jobs:
         self.known = {}
 
     def rule(self, artifact):
-        """The rule that makes an artifact, or None for a user's trees and the gold trees of a suite."""
+        """Rule that makes an artifact, or None for user-supplied trees and gold trees of a suite."""
         of_corpus = artifact.declaration in ("corpus_text", "corpus_suite")
         if of_corpus and artifact.wildcards[0] in self.config.corpora.controlled:
             return "controlled_generate"
@@ -110,7 +110,7 @@ class Jobs:
 
 
 def compare(before, after, fingerprint=lambda jobs, artifact: artifact.fingerprint):
-    """The artifacts that the oracle and the fingerprints disagree on, and the artifacts that changed."""
+    """Artifacts on which the oracle and the fingerprints disagree, and changed artifacts."""
     wrong, changed = [], []
     for key in before.artifacts.keys() & after.artifacts.keys():
         one, other = before.artifacts[key], after.artifacts[key]
@@ -123,7 +123,7 @@ def compare(before, after, fingerprint=lambda jobs, artifact: artifact.fingerpri
 
 
 def other_values(annotation, value):
-    """Other values to try for a key."""
+    """Other possible values for a key."""
     if isinstance(value, bool):
         yield not value
     elif isinstance(value, int):
@@ -141,7 +141,7 @@ def other_values(annotation, value):
 
 
 def keys(section, path=()):
-    """Each key in a configuration with its path, its annotation and its value."""
+    """Configuration keys with their paths, annotations and values."""
     for name, field in type(section).model_fields.items():
         value = getattr(section, name)
         rows = value.items() if isinstance(value, dict) else [(None, value)]

@@ -1,4 +1,4 @@
-"""The smoke study, with changes on top, as the configuration and the declarations of its artifacts."""
+"""The smoke study with changes, as configuration and artifact declarations."""
 
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,7 @@ SMOKE = ROOT / "config/examples/smoke.yaml"
 
 
 class StudyView(Study):
-    """A study whose declarations and lists are attributes, such as `view.model("d", "s", "1")` or `view.artifacts`."""
+    """A study with declarations and lists as attributes, such as `view.model("d", "s", "1")` or `view.artifacts`."""
 
     def __getattr__(self, name):
         if name in ARTIFACTS:
@@ -40,7 +40,7 @@ class StudyView(Study):
 
 
 def smoke_values(changes=None):
-    """What the file says, with changes on top."""
+    """Values in the file, with changes."""
     return merge(read_config_file(SMOKE), changes or {})
 
 

@@ -1,4 +1,4 @@
-"""The shape of the project: which package may import which, how long files are, and that lists of packages agree."""
+"""Structure of the project: allowed imports between packages, file lengths, and consistent package lists."""
 
 import ast
 import graphlib
@@ -30,7 +30,7 @@ STAGES = (
     "status",
     "cli",
 )
-"""A package imports only itself and packages before it in this list."""
+"""A package only imports itself and packages before it in this list."""
 BASE = (
     "batching",
     "checksums",
@@ -61,7 +61,7 @@ BASE = (
 MAX_WORDS_OF_TEST_NAME = 8
 MAX_MEDIAN_WORDS_OF_TEST_NAME = 6
 NO_NOUNS = {"place", "found", "own", "made", "given", "chosen", "kept", "known", "shown", "told"}
-"""Names that do not say what a variable contains."""
+"""Names that do not describe the content of a variable."""
 
 MAX_LINES = {"tests": 500}  # tables are long
 MAX_LINES_ELSEWHERE = 450
@@ -76,7 +76,7 @@ SOURCES = [
 
 
 def imported(file):
-    """The first part below `docmt` of each import, at any depth of the file."""
+    """First parts below `docmt` of all imports, at any depth in the file."""
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -110,7 +110,7 @@ def module_name(file):
 
 
 def test_no_module_imports_itself_through_others():
-    """Imports inside functions and for type checkers count, too. Plug-ins and commands are found by name on purpose."""
+    """Imports inside functions and for type checkers also count. Plug-ins and commands are found by name on purpose."""
     names = {module_name(file): file for file in MODULES}
     graph = {}
     for name, file in names.items():
@@ -171,7 +171,7 @@ def test_lock_pins_all_packages():
 
 @pytest.mark.parametrize("name", ["requirements", "requirements-test"])
 def test_locked_packages_have_checksums(name):
-    """Those of all its files, so that pip can compare on every platform. The build of torch depends on the machine."""
+    """Checksums of all files, so that pip can compare them on every platform. torch's build depends on the machine."""
     blocks = re.findall(
         r"^([\w.-]+==[\w.]+) \\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)",
         (ROOT / f"{name}.hashes").read_text(encoding="utf-8"),
@@ -254,7 +254,7 @@ def test_functions_fit_on_a_screen(file):
 
 @pytest.mark.parametrize("folder", ["benchmarks", "scripts"])
 def test_benchmarks_and_scripts_import_names_that_exist(folder):
-    """The type checker only reads the package, so a renaming there could break them unnoticed."""
+    """The type checker only reads the package, so a renaming there could break benchmarks and scripts unnoticed."""
     for file in (ROOT / folder).rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(("docmt", "benchmarks")):
@@ -265,11 +265,11 @@ def test_benchmarks_and_scripts_import_names_that_exist(folder):
 
 
 TWINS = {"read_monolingual", "combine_monolingual", "generate_nested"}
-"""Rules that only differ from another in their outputs."""
+"""Rules that only differ from another rule in their outputs."""
 
 
 def test_each_rule_has_the_name_of_its_command():
-    """The last words of the command, such as `evaluate_run` for `docmt evaluate run`."""
+    """The last words of the command, for example `evaluate_run` for `docmt evaluate run`."""
     text = "".join(file.read_text(encoding="utf-8") for file in sorted((ROOT / "workflow/rules").glob("*.smk")))
     rules = dict(re.findall(r'^rule (\w+):\n(?:(?!^rule ).*\n)*? +"(?:exec )?docmt ((?:[a-z][a-z-]* )+)', text, re.M))
     assert len(rules) > 35

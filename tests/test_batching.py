@@ -1,4 +1,4 @@
-"""Batches by a budget of tokens."""
+"""Batches within a token budget."""
 
 from docmt.batching import fill_batches
 

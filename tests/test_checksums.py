@@ -1,4 +1,4 @@
-"""Files that were damaged or swapped after docmt wrote them are refused. All others are read."""
+"""Files that were damaged or swapped after docmt wrote them are refused. All other files are read."""
 
 import errno
 import os
@@ -151,7 +151,7 @@ def test_a_damaged_record_is_refused(tmp_path):
 
 @pytest.fixture
 def instances(tmp_path):
-    """Writes a folder."""
+    """Write a folder with instances."""
 
     def write():
         with atomic_path(tmp_path / "instances") as folder:

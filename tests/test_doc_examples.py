@@ -1,4 +1,4 @@
-"""The tutorial and the page on rows that users bring: their files and commands do what the pages say."""
+"""Files and commands in the tutorial and on the page about user-supplied systems behave as the pages describe."""
 
 import re
 import shlex
@@ -24,7 +24,7 @@ def read_page(name):
 
 
 def write_files(page, folder):
-    """The files of a page, and the names of them."""
+    """Write the files on a page. Returns their names."""
     files = dict(re.findall(r"<!-- file: (\S+) -->\n```\w*\n(.*?)```", page, flags=re.S))
     for name, content in files.items():
         (folder / name).write_text(content, encoding="utf-8")
@@ -38,7 +38,7 @@ def write_documents(prefix, n_documents, lang):
 
 @pytest.fixture
 def tutorial(tmp_path, monkeypatch, capsys):
-    """The commands of the page with what they print, in the study that its first command makes of a corpus."""
+    """Commands on the page with their output, in the study that the first command creates from a corpus."""
     monkeypatch.chdir(tmp_path)
     page = read_page("tutorial.md")
     (tmp_path / "data").mkdir()
@@ -86,21 +86,21 @@ def test_the_tutorial_runs_and_prints_what_it_says(tutorial):
 
 
 def check_printed(shown, output, call):
-    """Asserts that the lines that a page shows occur in the output, in order."""
+    """Check that the lines on a page occur in the output, in order."""
     printed = iter([normal(line) for line in output.splitlines()])
     for line in filter(None, map(normal, shown.splitlines())):
         assert any(line in other for other in printed), f"{call} does not print {line!r}"
 
 
 def normal(line):
-    """A line without what differs between corpora and machines: numbers, stars, widths of columns."""
+    """A line without parts that differ between corpora and machines: numbers, stars, column widths."""
     line = re.sub(r"[\d.,]*\d", "N", re.sub(r" *\*+|…", "", line))
     return re.sub(r"-+", "-", re.sub(r" +", " ", line)).strip()
 
 
 @pytest.fixture
 def judged(tmp_path, monkeypatch):
-    """The page on rows that users bring, in a folder with its files, a test set and two translations."""
+    """The page on user-supplied systems, in a folder with its files, a test set and two translations."""
     monkeypatch.chdir(tmp_path)
     page = read_page("hypotheses.md")
     write_files(page, tmp_path)

@@ -1,4 +1,4 @@
-"""Text of users, servers and other programs on its way to the terminal."""
+"""Text from users, servers and other programs in terminal messages."""
 
 import contextlib
 import io

@@ -1,4 +1,4 @@
-"""Thousands of damaged and hostile files, the same ones in every run: each is read or refused in one line, in time."""
+"""Thousands of damaged and hostile files, the same in every run. They are read, or refused in one line, in time."""
 
 import pytest
 from hostile_files import SAMPLES, files_of, read_sample, survey
@@ -7,7 +7,7 @@ from docmt.corpora.readers.registry import FORMATS
 
 N_INPUTS = 400
 SECONDS = 2
-"""CPU time for a file of at most 64 KB. Quadratic patterns take minutes."""
+"""CPU time for a file with at most 64 KB. Quadratic patterns take minutes."""
 
 
 def test_every_reader_has_a_sample(tmp_path):

@@ -1,4 +1,4 @@
-"""Several GPUs in one machine: as many GPU jobs at once, each on its own. A script stands in for nvidia-smi."""
+"""Several GPUs in one machine run as many GPU jobs at once, one per GPU. A script stands in for nvidia-smi."""
 
 import fcntl
 import logging
@@ -84,7 +84,7 @@ def test_a_job_takes_what_it_needs(environment, number, expected, machine, monke
 
 @pytest.mark.parametrize(("number", "chosen", "expected"), [(1, "0,1", "1"), (1, "1,0", "1"), (2, "0,1", "0")])
 def test_a_gpu_has_one_lock_whatever_its_name(number, chosen, expected, machine):
-    """A job that takes all visible GPUs locks them, too: another one shares the first."""
+    """A job that uses all visible GPUs locks them as well. Another job shares the first GPU."""
     gpu_locks.claim_gpus(number)
     process, gpu = claim(os.environ | {gpu_locks.VISIBLE: chosen})
     _, messages = process.communicate()

@@ -1,4 +1,4 @@
-"""Input that wants memory, disk, time or the terminal: refused in one line, or shown as text."""
+"""Input that attacks memory, disk, time or the terminal is refused in one line, or printed as text."""
 
 import gzip
 import io

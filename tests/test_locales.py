@@ -1,4 +1,4 @@
-"""The same results in every locale: Turkish letters, decimal commas and Latin-1."""
+"""Results are the same in every locale: Turkish letters, decimal commas and Latin-1."""
 
 import json
 import os
@@ -26,12 +26,12 @@ CHOSEN = [
     "tests/text/test_tokenizer.py::test_tokens_without_marks_are_those_of_moses",
     "tests/text/test_truecaser.py::test_truecasing_is_undone_by_restore_case",
 ]
-"""Quick tests of files, numbers, letters and external programs. Parametrized ones make about 60."""
+"""Quick tests of files, numbers, letters and external programs, about 60 with all parameters."""
 PACKAGES = [f"tests/{name}" for name in ("evaluation", "text", "cli", "report")]
 
 
 def environment(locale, **variables):
-    """Environment variables for a process in a locale. Skips the test if the machine has no such locale."""
+    """Environment variables for a process in a locale. Skips the test if the machine lacks the locale."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYTEST", "LANGUAGE"))}
     kept |= {"LC_ALL": locale, "PYTHONPATH": str(ROOT)} | variables
     check = [sys.executable, "-c", "import locale; locale.setlocale(locale.LC_ALL, '')"]
@@ -64,7 +64,7 @@ def test_whole_packages_pass_in_other_locales(locale):
 
 
 def test_commands_print_utf8_in_latin1(tmp_path):
-    """The name of the configuration is in UTF-8 on disk, and has letters that Latin-1 does not have."""
+    """The name of the configuration is in UTF-8 on disk, and has letters that Latin-1 lacks."""
     name = "日本 → ü.yaml"
     text = (ROOT / "config/examples/smoke.yaml").read_text(encoding="utf-8")
     (tmp_path / name).write_text(text, encoding="utf-8")
@@ -76,7 +76,7 @@ def test_commands_print_utf8_in_latin1(tmp_path):
 
 
 def test_printing_never_fails(tmp_path, monkeypatch):
-    """Names of files can contain bytes that are no UTF-8."""
+    """File names can contain bytes that are not UTF-8."""
     with open(tmp_path / "out", "w", encoding="latin-1") as file:
         monkeypatch.setattr(sys, "stdout", file)
         print_utf8()
@@ -85,7 +85,7 @@ def test_printing_never_fails(tmp_path, monkeypatch):
 
 
 def test_programs_and_files_have_an_encoding():
-    """Otherwise, the locale of the machine chooses it."""
+    """Otherwise, the locale of the machine determines the encoding."""
     for file in sorted((ROOT / "docmt").rglob("*.py")):
         text = file.read_text(encoding="utf-8")
         assert not re.search(r"text=True|universal_newlines|getpreferredencoding|setlocale", text), file

@@ -1,4 +1,4 @@
-"""The memory of the stages of text does not grow with the text, but by some numbers per sentence pair."""
+"""Memory of text stages grows only by some numbers per sentence pair, and not with the text."""
 
 import tracemalloc
 
@@ -16,7 +16,7 @@ LIMIT = 50
 
 @pytest.fixture(scope="module")
 def texts(tmp_path_factory):
-    """For each size: the folder of a parallel text in documents of 20 sentences, which every stage can read."""
+    """Folders by size. They contain a parallel text that every stage can read, in documents with 20 sentences."""
     folders = {}
     for size in SIZES:
         folders[size] = folder = tmp_path_factory.mktemp(f"pairs{size}") / "en-de"

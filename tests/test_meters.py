@@ -1,4 +1,4 @@
-"""Progress of long computations in a log: pytest's standard error is no terminal."""
+"""Progress of long computations in a log. The standard error of pytest is no terminal."""
 
 import logging
 
@@ -10,7 +10,7 @@ from docmt.logs import Meter
 
 @pytest.fixture
 def clock(monkeypatch):
-    """Seconds, to be set by the test."""
+    """A clock in seconds, set by the test."""
     seconds = [0.0]
     monkeypatch.setattr(logs.time, "monotonic", lambda: seconds[0])
     return seconds

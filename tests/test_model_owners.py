@@ -1,4 +1,4 @@
-"""A configuration does not replace the models of another one in the same folder."""
+"""A configuration does not replace models of another configuration in the same folder."""
 
 import json
 import os
@@ -41,7 +41,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def train(folder, monkeypatch):
-    """Train models, as far as their owner is concerned. Without names, outside of a workflow."""
+    """Simulate a training for the test of owners. Without names, it is outside a workflow."""
 
     def train(names, *runs):
         file = folder / f"run{len(os.listdir(folder))}.json"

@@ -1,4 +1,4 @@
-"""Chunks of work in several processes: in order, lazily, and equal to one process."""
+"""Chunks of work in several processes are in order, lazy, and equal to one process."""
 
 import itertools
 import os
@@ -51,7 +51,7 @@ def test_jobs_below_one_are_refused_at_once():
 
 
 def perform():
-    """A function of an action and a number. A process that sleeps has started another one."""
+    """A function of an action and a number. A sleeping process has started another one."""
 
     def run(item):
         action, number = item

@@ -1,4 +1,4 @@
-"""Facts that travel with artifacts."""
+"""Provenance of artifacts."""
 
 from docmt.files import read_json
 from docmt.provenance import write_job_facts

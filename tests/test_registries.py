@@ -1,4 +1,4 @@
-"""Everything that is registered by name is described in the manual, so that nothing is forgotten when it is added."""
+"""The manual describes all registered names, so that new ones are not forgotten."""
 
 from pathlib import Path
 

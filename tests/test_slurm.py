@@ -1,4 +1,4 @@
-"""Jobs from an earlier run, with a program in place of `squeue`. tests/slurm does the same on a Slurm."""
+"""Jobs from an earlier run, with a replacement for `squeue`. tests/slurm uses a real Slurm."""
 
 import re
 import subprocess
@@ -13,7 +13,7 @@ from docmt.status.study import show_queue
 
 @pytest.fixture
 def squeue(tmp_path, monkeypatch):
-    """Makes `squeue` print some lines, and end with some code."""
+    """Make `squeue` print lines and exit with a code."""
     (tmp_path / "bin").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
 

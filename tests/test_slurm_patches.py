@@ -1,4 +1,4 @@
-"""Patches of Snakemake's Slurm plugin, with stand-ins for its jobs and queries. tests/slurm has a real Slurm."""
+"""Patches of Snakemake's Slurm plugin, with stand-ins for its jobs and queries. tests/slurm uses a real Slurm."""
 
 import asyncio
 import logging
@@ -53,7 +53,7 @@ def timers(monkeypatch):
 
 @dataclass(frozen=True)
 class Job:
-    """A job, which can be a key."""
+    """A job that can be a dict key."""
 
     jobid: int
 
@@ -184,7 +184,7 @@ def test_step_has_all_cores_of_its_job(monkeypatch, resources, setting):
 
 
 def look(executor, jobs):
-    """Jobs that are still active after a look at the queue."""
+    """Active jobs after a query of the queue."""
 
     async def collect():
         return [job.external_jobid async for job in executor.check_active_jobs(jobs)]
@@ -217,7 +217,7 @@ def test_jobs_survive_an_outage_and_are_found(executor, monkeypatch, caplog):
 
 
 def test_failed_query_keeps_jobs_in_the_plugin(executor, monkeypatch, caplog):
-    """The plugin's own loop, which forgot its jobs after the last attempt."""
+    """The plugin's loop, which forgot its jobs after the last attempt."""
 
     async def query(command, logger):
         return None, None

@@ -1,4 +1,4 @@
-"""Snakemake itself, on a Snakefile of two rules: what makes it rerun jobs. What its Slurm plugin requests."""
+"""Snakemake with a Snakefile of two rules: reasons for reruns, and requests of its Slurm plugin."""
 
 import re
 import shutil
@@ -52,7 +52,7 @@ rule second:
 
 @pytest.fixture
 def snakemake(tmp_path):
-    """Runs Snakemake on `SNAKEFILE`, after a change. Returns the rules whose jobs it runs or would run."""
+    """Run Snakemake on `SNAKEFILE`, after a change. Returns rules with jobs that run or would run."""
 
     def run(*options, change=("", "")):
         assert change[0] in SNAKEFILE
@@ -95,7 +95,7 @@ def test_waiting_jobs_share_one_timer(monkeypatch):
 
 
 def test_profile_leaves_the_limit_to_slurm():
-    """A workflow's profile overrides the one of `--profile`."""
+    """The profile of a workflow overrides `--profile`."""
     ours, slurm = (yaml.safe_load((ROOT / f"{name}/config.yaml").read_text("utf-8")) for name in PROFILES)
     assert not {name for name in ours.keys() & slurm.keys() if ours[name] != slurm[name]}
 
@@ -118,19 +118,19 @@ def test_the_installed_versions_are_those_that_were_tested():
 
 
 class JobResources(dict):
-    """Resources as the plugin reads them, by name or as attributes."""
+    """Resources in the plugin's format, by name or as attributes."""
 
     __getattr__ = dict.__getitem__
 
 
 def workflow_with(*chosen):
-    """A workflow that was called with `--set-resources train:…`."""
+    """A workflow after `--set-resources train:…`."""
     given = {"train": Resources.parse(list(chosen), allow_expressions=True)} if chosen else {}
     return SimpleNamespace(resource_settings=SimpleNamespace(overwrite_resources=given))
 
 
 def submission(*chosen, threads=1):
-    """The options of sbatch for a training, of those that say where it runs."""
+    """sbatch options for a training that determine where it runs."""
     resources = training_resources(workflow_with(*chosen)) | {"cpus_per_gpu": cores_per_gpu(None, threads)}
     resources |= {
         name: value for name, _, value in (each.partition("=") for each in chosen) if name in ("gpu_model", "gres")

@@ -1,4 +1,4 @@
-"""Results without Snakemake's records are refused. Models that a run replaces are named."""
+"""Results without Snakemake's records are refused, and replaced models are named."""
 
 import re
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Artifact:
 
 
 def outputs(*paths):
-    """Outputs of one job each, but for a model and its history."""
+    """Outputs of different jobs, except for a model and its history."""
     return {path: Artifact(path.replace("history.csv", "model.pt")) for path in paths}
 
 

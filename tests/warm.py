@@ -1,7 +1,7 @@
-"""Snakemake and docmt without their start-up: a process that has imported what they need forks for each call.
+"""Snakemake and docmt without start-up time. A process that has imported their modules forks for every call.
 
-A dry run of the smoke study takes 0.7 s of CPU instead of 2.6 s, `docmt decode` 0.4 s instead of 2 s. Only imported
-modules are shared. What a call finds in its folder, its environment and its standard streams is its own.
+A dry run of the smoke study takes 0.7 s of CPU instead of 2.6 s, and `docmt decode` 0.4 s instead of 2 s. Calls only
+share imported modules. Folder, environment and standard streams are separate.
 """
 
 import atexit
@@ -28,9 +28,9 @@ IMPORTED = (
 
 
 def run(program, arguments, *, environment=None, cwd=None, programs=()):
-    """Like `subprocess.run` of a program with these arguments. The docmt that its jobs call starts as fast.
+    """Like `subprocess.run` of a program with these arguments. A docmt that its jobs call starts as fast.
 
-    What is in the folders `programs` goes before it.
+    PATH gets the folders `programs` in front.
     """
     import subprocess
     import tempfile
@@ -46,12 +46,12 @@ def run(program, arguments, *, environment=None, cwd=None, programs=()):
 
 
 def docmt():
-    """The path of a docmt that starts as fast."""
+    """Path of a docmt that starts as fast."""
     return _server() / "bin/docmt"
 
 
 def ask(folder, words, environment, cwd, streams):
-    """The exit code of a call. Negative if a signal ended it."""
+    """Exit code of a call. Negative if a signal ended it."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(str(folder / "socket"))
         socket.send_fds(connection, [b"!"], [stream.fileno() for stream in streams])
@@ -61,7 +61,7 @@ def ask(folder, words, environment, cwd, streams):
 
 @cache
 def _server():
-    """The folder of the server of this process. It ends when its standard input is closed."""
+    """Folder of this process's server. The server ends when its standard input is closed."""
     import subprocess
     import tempfile
 
@@ -87,7 +87,7 @@ def _server():
 
 
 def serve(folder):
-    """Answer calls, each in its own process, until standard input is closed."""
+    """Answer calls in separate processes, until standard input is closed."""
     import importlib
 
     programs = {name: importlib.import_module(module).main for name, module in PROGRAMS.items()}

@@ -1,4 +1,4 @@
-"""`docmt bench gpu` where there is no GPU. `tests/standin` runs it on the stand-in, with faults that it must find."""
+"""`docmt bench gpu` without a GPU. `tests/standin` runs it on the stand-in, with faults that it must find."""
 
 import json
 import math
@@ -43,7 +43,7 @@ def test_failing_row_stops_no_other(tmp_path, capsys):
 
 
 def dying(folder):
-    """A function of names, in a process of which one check is the end."""
+    """A function of names. One of the checks ends its process."""
 
     def run(name):
         if name == "worker/killed":
@@ -178,7 +178,7 @@ def test_rows_come_in_the_order_of_their_worth(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize(("size", "is_cuda"), [("tiny", True), ("base", True), ("base", False)])
 def test_a_gpu_decodes_a_full_batch(monkeypatch, tmp_path, size, is_cuda):
-    """The batch is as large as in `docmt translate`. On a CPU, or for a tiny model, it is as large as in an update."""
+    """The batch is as large as in `docmt translate`. On a CPU or for a tiny model, it is as large as in an update."""
     speed = Speed(CPU, tmp_path, size=size, tokens=600, rows={})
     speed.is_cuda = is_cuda
     monkeypatch.setattr(speed, "_wait", lambda: None)
@@ -232,7 +232,7 @@ def test_model_of_published_size_reads_the_workload(size, tmp_path):
 
 @pytest.mark.parametrize("has_failed", [False, True])
 def test_plain_updates_are_not_called_compiled(has_failed, tmp_path, monkeypatch):
-    """Neither those after a failure, nor those of the update in which the compiler fails."""
+    """This includes updates after a failure, and the update in which the compiler fails."""
     verdict = "FAILED" if has_failed else "measured"
     rows = {"speed/compiled": Outcome("", verdict, {"tokens_per_second": 80.0}, name="speed/compiled", seconds=1.0)}
     speed = Speed(CPU, tmp_path, size="tiny", tokens=60, rows=rows)

@@ -1,4 +1,4 @@
-"""Scenarios: on a GPU, or the stand-in of one, each has the CPU's results. And without, what their comparisons find."""
+"""Scenarios have the CPU's results on a GPU or its stand-in. Without one, their comparisons find wrong results."""
 
 import math
 
@@ -24,7 +24,7 @@ QUICK = {
     "training": TRAINED,
     "no-waiting": ["g_transformer"],
 }
-"""Presets whose scenarios of a kind are no slow tests."""
+"""Presets with quick tests, by kind of scenario."""
 
 
 def parameters():
@@ -63,7 +63,7 @@ def test_figures_are_judged_by_their_limits():
 
 
 def test_weights_that_differ_fail(monkeypatch, tmp_path):
-    """A model that computes something else on each second call: what a device with a wrong kernel does."""
+    """A model with different results in every second call, as on a device with a wrong kernel."""
     scenarios, calls, forward = Scenarios(CPU, tmp_path), [], LossModule.forward
 
     def drifting(self, batch):
@@ -77,7 +77,7 @@ def test_weights_that_differ_fail(monkeypatch, tmp_path):
 
 @pytest.fixture
 def graphs(monkeypatch):
-    """The kernels of a GPU, computed plainly, and graphs as the tracer makes them."""
+    """Plain computation of GPU kernels, and graphs as the tracer makes them."""
     for module in (comparisons, workload, kernels):
         monkeypatch.setattr(module, "kernel_for", lambda *_: "varlen")
     take_plain_kernels(monkeypatch, [])

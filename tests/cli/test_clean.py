@@ -1,4 +1,4 @@
-"""`docmt clean`: finds what nothing needs, and deletes nothing else, and not while the study runs."""
+"""`docmt clean` finds unneeded files, deletes nothing else, and does nothing while the study runs."""
 
 import errno
 import json

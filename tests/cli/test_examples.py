@@ -1,4 +1,4 @@
-"""Every command's help has an example, and every example is a call that the command accepts."""
+"""Every command's help has an example, and the command accepts it."""
 
 import shlex
 

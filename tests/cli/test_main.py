@@ -1,4 +1,4 @@
-"""The command itself."""
+"""The `docmt` command."""
 
 import json
 import subprocess
@@ -25,7 +25,7 @@ def test_an_error_is_one_line_and_code_2(tmp_path):
 
 
 def test_system_errors_are_one_line(tmp_path):
-    """Full disks, read-only folders, a file where a folder is needed: found by any command, at any place."""
+    """Full disks, read-only folders, and files in the path of a folder, for different commands and paths."""
     (tmp_path / "file").touch()
     command = [sys.executable, "-m", "docmt", "config", "schema", "--out", "file/schema.json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
@@ -78,7 +78,7 @@ def test_help_does_not_import_what_takes_seconds():
 
 @pytest.mark.parametrize("names", [["-a"], ["-a", "b c"], ["b", "--out"], ["-1", "-1"], ["a", "b"]])
 def test_a_path_may_begin_with_a_dash(tmp_path, monkeypatch, names):
-    """The options that rules pass reach the command as values, whatever they begin with."""
+    """Options from rules reach the command as values, even if they begin with a dash."""
     monkeypatch.chdir(tmp_path)
     for name in {*names}:
         (tmp_path / name).write_text("word\n", encoding="utf-8")

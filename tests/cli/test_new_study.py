@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (rows of tables)
-"""`docmt init` with files: a study on them, or one line that says what is wrong with them."""
+"""`docmt init` with files. It writes a study for them, or one line that describes their fault."""
 
 import gzip
 import shutil
@@ -25,7 +25,7 @@ SPLITS = {"train": 12, "dev": 11, "test": 10}
 
 
 def documents(split, lang, n=None):
-    """Documents of two sentences that differ from those of other splits."""
+    """Documents with two sentences that differ from other splits."""
     return [TEXTS[lang].format(f"{split}{number}").split("\n") for number in range(n or SPLITS[split])]
 
 
@@ -49,7 +49,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def words():
-    """Arguments for files of lines with blank lines between documents."""
+    """Arguments for text files with blank lines between documents."""
     found = []
     for split in SPLITS:
         found += [f"--{split}", *(write(f"data/{split}.{lang}", blank_lines(split, lang)) for lang in ("en", "de"))]
@@ -340,7 +340,7 @@ def both_sides(split, text):
 
 
 def one_sided(n):
-    """A development split of 20 single lines, of which n have no target."""
+    """A development split with 20 single lines. The target of n lines is empty."""
     return {"data/dev.en": "".join(f"{x} in\n" for x in range(20)), "data/dev.de": "".join(f"{x} aus\n" if x >= n else "\n" for x in range(20))}  # fmt: skip
 
 

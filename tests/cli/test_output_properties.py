@@ -1,4 +1,4 @@
-"""Properties of all outputs of all commands, which are collected from the annotations of their functions."""
+"""Properties of all command outputs, which are collected from function annotations."""
 
 import inspect
 import os
@@ -23,7 +23,7 @@ KEEPING = {
     ("models fetch", "out"),
     ("train", "checkpoints"),
 }
-"""Outputs whose existing content stays, so that foreign content is no reason to refuse them."""
+"""Outputs that keep existing content, so that they need not refuse foreign content."""
 COMMANDS = {" ".join(words): command for words, command in leaves(app)}
 
 
@@ -37,7 +37,7 @@ def bare_type(hint):
 
 
 def make_value(hint, path):
-    """A value of this type that names a path. None for types that cannot."""
+    """A value with this type that contains a path. None if the type cannot contain a path."""
     kind = bare_type(hint)
     parts = [part for part in get_args(kind) if part is not Ellipsis]
     if kind is Path or kind is OptionalFile:
@@ -53,7 +53,7 @@ def make_value(hint, path):
 
 
 class Call:
-    """Arguments of a command, by option."""
+    """Command arguments by option."""
 
     def __init__(self, command):
         self.command = command

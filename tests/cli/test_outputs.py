@@ -1,4 +1,4 @@
-"""Outputs never replace inputs, or data that docmt did not write."""
+"""Outputs never replace inputs, or data from other programs."""
 
 import contextlib
 import hashlib
@@ -17,7 +17,7 @@ from docmt.commands import as_argument, leaves
 from docmt.outputs import _input_files, output_annotation
 
 WRITES = {"out", "history", "checkpoints", "into"}
-"""Names of options that write. New ones must have the annotation, too."""
+"""Names of output options. New ones must have the annotation as well."""
 RENDER = ("report", "render", "--settings", "{}", "--study", "{}", "--scores", "a.de", "--out")
 COMPARE = ("evaluate", "compare", "--src-lang", "en", "--tgt-lang", "de", "--references", "a.de", "--hypotheses")
 SETTINGS = as_argument({"model": model_settings().model_dump(), "training": RECIPE})
@@ -26,7 +26,7 @@ TRAIN = (*TRAIN, "--pipeline", "pipeline.json", "--seed", "1", "--devices", "1")
 
 
 def command_options():
-    """All options of all commands with their annotations, also those in groups."""
+    """All command options with their annotations, including options in groups."""
     for words, command in leaves(app):
         waiting = [*get_type_hints(command, include_extras=True).items()]
         while waiting:
@@ -47,7 +47,7 @@ def test_options_that_write_are_marked():
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder with files of a user."""
+    """A folder with user files."""
     monkeypatch.chdir(tmp_path)
     for name in ("a.en", "a.de", "codes", "model.pt", "vocabulary.txt", "pipeline.json", "my.yaml", "a.documents.tsv"):
         Path(name).write_text(f"{name}: mine\n")

@@ -1,4 +1,4 @@
-"""`docmt run`: one call of Snakemake. And the calls of Snakemake that the documentation shows."""
+"""`docmt run` calls Snakemake once. The documentation shows correct calls of Snakemake."""
 
 import os
 import re
@@ -39,10 +39,10 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 @pytest.fixture
 def called(tmp_path, monkeypatch):
-    """Snakemake's reading of the options that `docmt run` calls it with, in an empty folder."""
+    """Options that Snakemake parses when `docmt run` calls it in an empty folder."""
 
     class CalledError(BaseException):
-        """In place of a new program."""
+        """Replaces the start of a new program."""
 
     def execute(words, **keywords):
         if words[:3] != [sys.executable, "-m", "snakemake"]:  # nvidia-smi
@@ -186,7 +186,7 @@ def test_mistakes_are_one_line_without_snakemake(words, message, called, tmp_pat
 
 
 def documented(program):
-    """Lines of the documentation that call a program, without comments and placeholders."""
+    """Documentation lines that call a program, without comments and placeholders."""
     for page in PAGES:
         for line in re.findall(rf"(?:^|[`\s/])({program} [^`\n]+)", page.read_text(encoding="utf-8"), re.MULTILINE):
             line = line.split(" #")[0].split("   ")[0].removesuffix(" &")
@@ -196,7 +196,7 @@ def documented(program):
 
 @pytest.mark.parametrize("line", documented("snakemake"))
 def test_no_option_swallows_a_target_in_the_documentation(line):
-    """`snakemake --configfile my.yaml corpora` takes the target for a configuration file."""
+    """`snakemake --configfile my.yaml corpora` would use the target as a configuration file."""
     options = parse_args(shlex.split(line)[1:])[1]
     for file in options.configfile or []:
         assert file.suffix == ".yaml" or file.name.isupper(), line
@@ -267,7 +267,7 @@ def test_a_reason_is_short(reason, expected):
 
 
 def remember_run(folder, *files):
-    """Snakemake's log of a run."""
+    """Snakemake log of a run."""
     (folder / ".snakemake/log").mkdir(parents=True, exist_ok=True)
     (folder / ".snakemake/log/1.snakemake.log").write_text(
         f"SNAKEMAKE\n  Working directory: {folder}\n  Config file(s): {[*map(Path, files)]}\n"

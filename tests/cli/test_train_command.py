@@ -1,4 +1,4 @@
-"""`docmt train`. Resuming is tested with the training loop."""
+"""`docmt train`. Tests of the training loop cover resuming."""
 
 import pytest
 from core_fixtures import RECIPE, model_settings, train_arguments

@@ -1,4 +1,4 @@
-"""`docmt translate`: one line out for each line in."""
+"""`docmt translate` writes one line per input line."""
 
 import io
 import re
@@ -22,7 +22,7 @@ def model(overfitted):
 
 @pytest.fixture
 def translate_bytes(model, monkeypatch, capsys):
-    """Run the command on bytes from standard input. Exit code, output and messages."""
+    """Run the command on bytes from standard input. Returns exit code, output and messages."""
 
     def run(data, *options):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data), encoding="ascii"))

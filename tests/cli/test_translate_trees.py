@@ -1,4 +1,4 @@
-"""Trees for `docmt translate` in a study: those of the system's training, or none, and said so."""
+"""`docmt translate` in a study uses the same trees as the system's training, or none, and reports it."""
 
 import shutil
 
@@ -26,7 +26,7 @@ PARSER, TINY, OTHER = (
 
 @pytest.fixture
 def study(tmp_path):
-    """The folder of a study with a system for each kind of trees. Its last run was elsewhere, before it was moved."""
+    """A study folder with a system per kind of trees. It was moved after its last run."""
     values = smoke_values({"discourse": {"trees": TREES, "segmenters": {"other": {"treebank": "smoke_treebank"}}}})
     for name in TREES:
         values["instances"][name] = {"max_tokens": 256, "trees": name}

@@ -1,4 +1,4 @@
-"""The wheel: it holds the workflow and all data, and runs a study where no repository is."""
+"""The wheel contains the workflow and all data, and runs a study without a repository."""
 
 import os
 import shutil

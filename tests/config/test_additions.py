@@ -1,4 +1,4 @@
-"""An addition to a study reruns no training, text or instances that exist."""
+"""Additions to a study rerun no existing training, text or instances."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ FILES = ("a.en", "a.de", "b.en", "b.de", "extra.de")
 
 
 def own_corpus(**splits):
-    """A corpus in the layout that `docmt init` writes, with these splits in files of the same names."""
+    """A corpus in the layout of `docmt init`, with these splits in files with the same names."""
     return {
         "languages": ["en", "de"],
         "format": {"reader": "blank_lines"},
@@ -46,7 +46,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def fingerprints(changes):
-    """The fingerprint of each artifact that a rule makes, with its stage, by declaration and wildcards."""
+    """Fingerprints and stages of all artifacts that rules make, by declaration and wildcards."""
     study = StudyView(load_config(merge(smoke_values(BASE), changes)))
     return {
         (artifact.declaration, artifact.wildcards): (artifact.stage, artifact.fingerprint)
@@ -56,7 +56,7 @@ def fingerprints(changes):
 
 
 def changed_stages(changes):
-    """The stages of the artifacts that exist before and after a change, and differ."""
+    """Stages of artifacts that exist before and after a change, and differ."""
     before, after = fingerprints({}), fingerprints(changes)
     return {before[key][0] for key in before.keys() & after.keys() if before[key] != after[key]}
 
@@ -142,7 +142,7 @@ def test_a_corrected_reference_trains_nothing():
 
 
 def test_arguments_do_not_grow_with_runs():
-    """The largest single argument for 5,000 runs, which systems limit to 128 KiB."""
+    """The largest single argument for 5,000 runs. Systems limit it to 128 KiB."""
     study = StudyView(smoke_config({"seeds": list(range(1, 1001))}))
     params = [*study.report().params.values(), *study.reader().params.values()]
     assert max(len(as_argument(value)) for value in params) < 65_536

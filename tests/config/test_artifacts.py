@@ -1,4 +1,4 @@
-"""One declaration per artifact: it fits the rules, and its fingerprint changes only on purpose."""
+"""Declarations of artifacts match the rules, and fingerprints only change on purpose."""
 
 import json
 import re
@@ -30,7 +30,7 @@ def smoke():
 
 
 def rules_of_files():
-    """The rules in `workflow/rules/{stage}.smk`, by stage."""
+    """Rules in `workflow/rules/{stage}.smk`, by stage."""
     pattern = re.compile(r"^(?:use rule \w+ as (\w+) with|rule (\w+)):", re.MULTILINE)
     return {
         file.stem: [one or other for one, other in pattern.findall(file.read_text(encoding="utf-8"))]
@@ -50,7 +50,7 @@ def test_snakefile_includes_all_stages_in_order():
 
 
 def test_what_rules_ask_for_is_declared():
-    """All names in calls of the plan: shipped configs, and one with given output."""
+    """All names in calls to the plan, for shipped configs and a config with user-supplied output."""
     kinds = {"input": "inputs", "param": "params", "params": "params", "options": "options", "file_option": "inputs"}
     asked = set()
     for file in (ROOT / "workflow/rules").glob("*.smk"):
@@ -105,12 +105,12 @@ def sacrebleu_of_2026(monkeypatch):
 
 
 def install(monkeypatch, **versions):
-    """Let scores be computed by these versions of packages."""
+    """Pretend that these package versions are installed."""
     monkeypatch.setattr("docmt.config.artifacts.scores.installed_packages", lambda _: versions)
 
 
 def test_fingerprints_change_on_purpose_only():
-    """Another value here makes every finished study train again: raise the version of the stage if that is meant."""
+    """Another value here makes every finished study train again. If you intend this, raise the stage's version."""
     made = fingerprints(smoke_study())
     assert {name: artifact.fingerprint for name, artifact in made.items()} == GOLDEN
 
@@ -191,7 +191,7 @@ def test_reader_uses_the_first_seeds():
 
 @pytest.fixture
 def registry(monkeypatch):
-    """The registry of declarations, restored after the test."""
+    """The registry of declarations, which is restored after the test."""
     monkeypatch.setattr("docmt.config.artifacts.base.RULES", {stage: [*rules] for stage, rules in RULES.items()})
     before = dict(ARTIFACTS)
     yield ARTIFACTS
@@ -222,7 +222,7 @@ def test_inputs_are_files_of_artifacts(smoke):
 
 
 def test_new_rule_needs_only_a_declaration(registry):
-    """Fingerprint, inputs and targets follow. The rule and its command come on top."""
+    """Fingerprint, inputs and targets follow from the declaration. Only the rule and its command are additional."""
 
     @artifact("count_words", stage="text")
     def word_counts(study, dataset):
@@ -272,7 +272,7 @@ def test_training_text_matters_to_some_metrics(tmp_path, monkeypatch):
 
 
 def test_report_reads_histories_of_unscored_systems():
-    """Or a failed training of such a system would not run again: the report would seem to be up to date."""
+    """Otherwise, a failed training of such a system would not run again, and the report would seem to be up to date."""
     row = {"instances": "documents", "architecture": "document_transformer", "size": "tiny", "recipe": "scratch"}
     base = {"systems": {"unscored": row | {"evaluate": False}}}
     change = {"systems": {"unscored": {"training": {"learning_rate": 2.0e-3}}}}

@@ -1,4 +1,4 @@
-"""Corpora that the user has to obtain, named by `docmt config check` and a dry run until they are there."""
+"""`docmt config check` and dry runs list missing corpora that the user has to obtain."""
 
 from pathlib import Path
 

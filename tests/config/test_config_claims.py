@@ -1,4 +1,4 @@
-"""Claims in a config: what they need of the study, and what is refused."""
+"""Claims in a config: required parts of the study, and refused values."""
 
 import pytest
 from smoke_study import StudyView, smoke_config, smoke_study, smoke_values

@@ -1,4 +1,4 @@
-"""Every mistake in a configuration gives one line that names the key and what to do."""
+"""Every mistake in a configuration leads to one line with the key and a solution."""
 
 import copy
 from pathlib import Path
@@ -19,7 +19,7 @@ def values():
 
 
 def put(values, path, value):
-    """Set the value at a dotted path. Mappings on the way are made."""
+    """Set the value at a dotted path. Missing mappings are created."""
     *parents, last = path.split(".")
     for parent in parents:
         values = values.setdefault(parent, {})

@@ -1,4 +1,4 @@
-"""Figures of a study: what they are made from, and what is refused."""
+"""Figures of a study: their inputs, and refused values."""
 
 from smoke_study import smoke_config, smoke_study
 

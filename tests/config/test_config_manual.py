@@ -1,4 +1,4 @@
-"""The schema and the manual are made from the classes, and the shipped copies are in step."""
+"""The schema and the manual are generated from classes, and the shipped copies are in step."""
 
 import re
 from pathlib import Path

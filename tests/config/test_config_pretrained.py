@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (rows of a table)
-"""Studies that start from published models: keys, files, and the jobs that follow."""
+"""Studies that start from published models: keys, files and jobs."""
 
 import json
 import re
@@ -28,7 +28,7 @@ def study(text=TEXT, system=INIT):
 
 
 def sizes():
-    """The systems that start from the changed one, in its size."""
+    """Systems that start from the changed system, with its size."""
     return {
         name: {"size": "opus_mt"}
         for name, row in smoke_values()["systems"].items()

@@ -19,7 +19,7 @@ def study(**dataset):
 
 @pytest.fixture(autouse=True)
 def _own_files(tmp_path, monkeypatch):
-    """The user's file in the folder of the study: its content is part of fingerprints."""
+    """A user file in the study folder. Fingerprints depend on its content."""
     (tmp_path / "novels.txt").write_text("One .\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
 

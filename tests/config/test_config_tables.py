@@ -1,4 +1,4 @@
-"""Tables of cross-task pre-training: what the config says of each system, and what a table is made of."""
+"""Tables of cross-task pre-training: system properties in the config, and inputs of tables."""
 
 from pathlib import Path
 

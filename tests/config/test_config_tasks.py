@@ -1,4 +1,4 @@
-"""Systems of cross-task pre-training in a study: what their trainings read, and what is scored."""
+"""Systems of cross-task pre-training in a study: training inputs and scores."""
 
 from pathlib import Path
 

@@ -1,7 +1,7 @@
-"""Every key of the configuration acts: another valid value changes what a rule reads, gets or makes.
+"""Every configuration key has an effect. Another valid value changes files, inputs or parameters of a rule.
 
-Most keys are seen in the files, inputs and parameters of the rules. Keys of `report` are seen in a report on made-up
-scores and histories. Keys without a variant that changes something are in `EXCEPTIONS`.
+For `report` keys, the effect is a change in a report on artificial scores and histories. `EXCEPTIONS` lists keys
+without a variant that changes something.
 """
 
 import json
@@ -242,13 +242,13 @@ EXCEPTIONS = {
     "datasets.smoke.src_lang": "is refused, since the corpora are in other languages",
     "datasets.smoke.tgt_lang": "is refused, since the corpora are in other languages",
 }
-"""Keys without a variant here, and why."""
+"""Keys without a variant here, and the reasons."""
 UNSEEN = ("PretrainedInit",)
-"""Sections that no system here has: this one requires a published model."""
+"""Sections that no system here has. This section requires a published model."""
 
 
 def located(config):
-    """The first section of each class in a configuration, with its dotted keys. Models have their presets."""
+    """The first section per class in a configuration, with its dotted keys. Models have their presets."""
     systems = [(f"systems.{name}.model", model_settings(config, name)) for name in ("context", "rst_mix")]
     waiting: list[tuple[str, Any]] = [("", config), *systems]
     classes = set()
@@ -263,7 +263,7 @@ def located(config):
 
 
 def options(annotation) -> list[Any]:
-    """All members of the literals in an annotation, and some values of its other types."""
+    """All literals in an annotation, and some values of its other types."""
     if get_origin(annotation) is Literal:
         return list(get_args(annotation))
     plain: dict[Any, list[Any]] = {bool: [True, False], int: [1, 2, 30], float: [0.25, 0.5], str: ["other"]}
@@ -271,7 +271,7 @@ def options(annotation) -> list[Any]:
 
 
 def variants(value, annotation) -> list[Any]:
-    """Other values of a key, which can be invalid."""
+    """Other values of a key. They can be invalid."""
     match value:
         case bool():
             return [not value]
@@ -304,7 +304,7 @@ def list_keys():
 
 
 def changed_values(key, value, annotation):
-    """Configurations in which the key has another value."""
+    """Configurations with another value of the key."""
     if key in CHANGES:
         values = BASE
         for path, other in CHANGES[key].items():
@@ -330,7 +330,7 @@ def score_row(system, seed, value, **keys):
 
 
 def study_scores(config):
-    """The long table: scores of every system, and an accuracy over all items, by distance and by kind."""
+    """The long table with scores for every system, and accuracies over all items, by distance and by kind."""
     rows = []
     for number, system in enumerate(name for name, row in config.systems.items() if row.runs_on("smoke")):
         for seed in (1, 2, 3):
@@ -380,7 +380,7 @@ def study(tmp_path_factory):
 
 
 def write_contents(figure, file, *, format, **_):
-    """What a figure shows, in place of its picture."""
+    """Contents of a figure instead of its picture."""
     if format == "svg":
         for axes in figure.axes:
             ticks = [tick.get_text() for tick in axes.get_xticklabels()]
@@ -391,7 +391,7 @@ def write_contents(figure, file, *, format, **_):
 
 
 def shown_report(config, folder):
-    """The report on the made-up scores, as text and pictures."""
+    """The report on the artificial scores, as text and pictures."""
     report = config.report
     systems = [name for name, row in config.systems.items() if row.datasets == ["smoke"]]
     runs = [f"smoke/runs/{name}/seed{seed}" for name in systems for seed in (1, 2, 3)] + ["own/runs/rst_own/seed1"]
@@ -417,7 +417,7 @@ def shown(config, folder, *, is_report):
 
 
 def without_effect(key, value, annotation, folder, base):
-    """Whether all other values of a key are refused or change nothing, and the last refusal."""
+    """True if all other values of a key are refused or change nothing, and the last refusal."""
     refusal = "no other value"
     for values in changed_values(key, value, annotation):
         try:
@@ -444,7 +444,7 @@ def test_another_value_of_each_key_changes_something(study, monkeypatch):
 
 @pytest.mark.slow
 def test_all_sections_have_a_row_here():
-    """Formats of files are passed to their commands as a whole, and tests/corpora reads each of them."""
+    """File formats are passed to their commands as a whole, and tests/corpora reads all of them."""
     seen = {type(section) for _, section in located(load_config(BASE))}
     unseen = {cls for _, cls in sections(Config) if cls not in seen and not issubclass(cls, CorpusFormat)}
     assert {cls.__name__ for cls in unseen} == set(UNSEEN)

@@ -1,4 +1,4 @@
-"""Jobs run again exactly if their command line, or the content or producer of an input, changed (`rerun_oracle`)."""
+"""A job reruns exactly if its command line, or the content or producer of an input, changed (`rerun_oracle`)."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +28,7 @@ IDLE = {
 
 
 def rich_values():
-    """The smoke study with a corpus of files, filters, COMET, CXMI and an external system."""
+    """The smoke study with a corpus from files, filters, COMET, CXMI and an external system."""
     for name in ("a.en", "a.de", "flags", "given.de", "comet.ckpt", "more.de", "trees.jsonl"):
         Path(name).write_text(f"{name}\n")
     custom = {
@@ -63,7 +63,7 @@ def study(tmp_path, monkeypatch):
 
 
 def try_keys(values, tried):
-    """Change each key that was not tried before. Return disagreements, and keys that changed no job."""
+    """Change all keys that were not tried before. Returns disagreements, and keys that changed no job."""
     before = Jobs(values)
     wrong, idle = [], set()
     for path, annotation, value in keys(before.config):
@@ -117,7 +117,7 @@ def test_each_key_reruns_what_its_value_changes(study):
 @pytest.mark.parametrize("file", sorted((ROOT / "config").rglob("*.yaml")), ids=lambda file: file.stem)
 def test_each_value_of_shipped_studies(file):
     class EachRow(set):
-        """Keys of all rows, for example of each system, are tried."""
+        """Keys of all rows, for example of every system, are tried."""
 
         def __contains__(self, key):
             return False

@@ -1,4 +1,4 @@
-"""A system that `config check` accepts can copy the weights of its initial model, and no other is refused."""
+"""A system that `config check` accepts can copy the weights of its initial model. It refuses only other systems."""
 
 import pytest
 from smoke_study import smoke_values
@@ -34,7 +34,7 @@ def build(settings):
 
 
 def check(*models):
-    """Compare the check of a configuration with the copy of weights."""
+    """Compare the result of the check with the copy of the weights."""
     config = study(*models)
     initial, tuned = (build(model_settings(config, name)) for name in ("initial", "tuned"))
     try:

@@ -24,7 +24,7 @@ def plan(file="config/config.yaml", **changes):
 
 
 def order(study):
-    """The systems that train, the most urgent first."""
+    """Trained systems by priority. The highest priority comes first."""
     systems = [name for name, row in study.config.systems.items() if row.use_model_of is None]
     return sorted(systems, key=lambda name: -study.training_priority(SimpleNamespace(system=name)))
 

@@ -1,4 +1,4 @@
-"""Names that are the same file or folder on a disk that ignores case, as on macOS."""
+"""Names that are the same file or folder on a case-insensitive disk, as on macOS."""
 
 import pytest
 from smoke_study import smoke_config, smoke_values

@@ -1,4 +1,4 @@
-"""Claims of the papers: every table and figure with a claim that a CPU can test has a row in an example."""
+"""Claims of the papers. An example has a row for every table and figure with a claim that a CPU can test."""
 
 import re
 from pathlib import Path
@@ -51,7 +51,7 @@ CLAIMS = example_claims()
 
 
 def items_of(text):
-    """Return the tables, figures and sections that a text names, with figures as a whole (`Figure 2` for 2a)."""
+    """Return tables, figures and sections that a text mentions, with complete figures (`Figure 2` for 2a)."""
     return {
         f"{kind} {number}"
         for kind, numbers in re.findall(r"(Table|Figure|Section)s? (\d[\d.]*[a-z]?(?: and \d[\d.]*[a-z]?)*)", text)
@@ -60,7 +60,7 @@ def items_of(text):
 
 
 def items_of_paper(paper):
-    """Return the tables, figures and sections of a paper that docs/papers.md lists."""
+    """Return the paper's tables, figures and sections in docs/papers.md."""
     (section,) = re.findall(rf"^## {paper}\n(.*?)(?=^## |\Z)", (ROOT / "docs/papers.md").read_text(), re.M | re.S)
     return set(re.findall(r"^\| ((?:Table|Figure|Section) [\d.]+) \|", section, re.M))
 

@@ -1,4 +1,4 @@
-"""Every table and figure of the papers is a target of a shipped config, or docs/papers.md says why not."""
+"""A shipped config has a target for every table and figure of the papers, or docs/papers.md contains a reason."""
 
 import re
 from functools import cache
@@ -16,12 +16,12 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/papers.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", PAGE, flags=re.M | re.S))
 ITEMS = {"G-Transformer": (7, 8), "RST-Transformer": (5, 5), "Cross-task pre-training": (10, 3)}
-"""How many tables and figures each paper has."""
+"""Number of tables and figures per paper."""
 CONFIGS = sorted(path.stem for path in (ROOT / "config/examples/papers").glob("*.yaml"))
 
 
 def rows(paper):
-    """Item, configs, targets and remark of each row of a paper's table."""
+    """Item, configs, targets and remark in all rows of a paper's table."""
     lines = [line for line in SECTIONS[paper].splitlines() if line.startswith("|")][2:]
     for line in lines:
         item, configs, targets, remark = (cell.strip() for cell in line[1:-1].split("|"))
@@ -33,12 +33,12 @@ ROWS = [(paper, *row) for paper in ITEMS for row in rows(paper)]
 
 @cache
 def plan(config):
-    """The plan of a paper's config. Not for use inside an assertion: what it says of itself has no end."""
+    """The plan for a paper's config. Do not use it inside an assertion, because its representation has no end."""
     return Plan(load_config(read_config_file(ROOT / f"config/examples/papers/{config}.yaml")))
 
 
 def layouts(config, target):
-    """The table, the case study and the picture of that name, at least one: the artifact, its file and its systems."""
+    """Artifacts, files and systems of the table, case study and picture with that name. At least one must exist."""
     report, artifacts = plan(config).config.report, StudyView(plan(config).config)
     if target in report.tables:
         yield artifacts.table(target), f"results/tables/{target}.txt", set(report.tables[target].systems)
@@ -104,7 +104,7 @@ def test_every_paper_system_is_in_a_table(config):
 
 @pytest.mark.parametrize("config", CONFIGS)
 def test_systems_that_train_differ(config, tmp_path, monkeypatch):
-    """Equal models are trained once and named a second time with `use_model_of`."""
+    """Equal models are trained once. Their second name has `use_model_of`."""
     monkeypatch.chdir(tmp_path)
     artifacts = StudyView(plan(config).config)
     fingerprints = {
@@ -114,7 +114,7 @@ def test_systems_that_train_differ(config, tmp_path, monkeypatch):
 
 
 def test_an_update_has_the_tokens_of_the_papers():
-    """On four GPUs. 8,192 in all for cross-task pre-training, as the passes of its Table 10 imply."""
+    """On four GPUs. Cross-task pre-training has 8,192 in total, according to the passes in its Table 10."""
     for config, tokens in (
         ("paper_gtransformer", {16_384}),
         ("paper_gtransformer_enru", {16_384}),
@@ -133,7 +133,7 @@ def test_an_update_has_the_tokens_of_the_papers():
 
 @pytest.mark.parametrize("config", ["paper_gtransformer_mbart", "paper_rst_transformer_mbart"])
 def test_mbart_systems_follow_the_authors(config):
-    """Appendix C.1 of G-Transformer and its script: all from mBART itself, without word dropout."""
+    """Appendix C.1 of G-Transformer and its script. All systems start directly from mBART, without word dropout."""
     study = plan(config).config
     for name, system in study.systems.items():
         recipe, model = training_settings(study, name), model_settings(study, name)

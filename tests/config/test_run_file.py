@@ -1,4 +1,4 @@
-"""The file in which the main process of Snakemake passes its plan to its jobs."""
+"""The run file. It passes the plan from the main Snakemake process to its jobs."""
 
 import json
 import os
@@ -47,7 +47,7 @@ def workflow(*files, is_main_process) -> Any:
 
 @pytest.fixture
 def run_file(folder):
-    """The run file of a started run, which its environment names."""
+    """The run file of a started run. The environment contains its path."""
     main = workflow(is_main_process=True)
     start_run(main, VALUES, load_plan(main, VALUES))
     (path,) = main.config_settings.configfiles

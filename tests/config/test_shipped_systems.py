@@ -1,4 +1,4 @@
-"""Every system of every shipped config can be built and can start from its init: no study fails after an hour."""
+"""Systems in shipped configs can be built and can start from their init, so no study fails after an hour."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ CONFIGS = Path(__file__).parents[2] / "config"
 
 
 def starts():
-    """Model settings and init's model settings (JSON, None without init), and the start and freezing of each system."""
+    """Model settings, init's model settings (JSON, None without init), start and freezing of all systems."""
     for file in CONFIGS.rglob("*.yaml"):
         config = load_config(read_config_file(file))
         for system, row in config.systems.items():

@@ -1,4 +1,4 @@
-"""The user's files in fingerprints: by content, whatever their times are."""
+"""Fingerprints depend on the content of user files, and not on their times."""
 
 import json
 import os

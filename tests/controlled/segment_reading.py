@@ -1,4 +1,4 @@
-"""An independent reading of documents of nested segments: from their English text and a dictionary of genders."""
+"""Independent analysis of documents with nested segments, from English text and a dictionary of genders."""
 
 import re
 from dataclasses import dataclass, field
@@ -16,13 +16,13 @@ PRONOUNS = {"er": "m", "ihn": "m", "sie": "f", "es": "n"}
 
 @dataclass
 class Reading:
-    """What a reader knows of a document.
+    """A document's structure, as a reader can derive it.
 
     Attributes:
-        topics: the genders of all segments. `parents`: the segment around each, −1 for a section.
-        openers: the sentence that opens each segment.
+        topics: genders of all segments. `parents`: enclosing segments, −1 for a section.
+        openers: sentences that open the segments.
         mentions: per sentence the segment whose topic it mentions, by name or as `it`. None without mention.
-        section_of_last: the segment of the last section.
+        section_of_last: segment of the last section.
     """
 
     topics: list[str] = field(default_factory=list)
@@ -37,7 +37,7 @@ def starts(text: str, markers) -> str | None:
 
 
 def read(src: list[str]) -> Reading:
-    """Follow the segments. Fails where their markers are not nested."""
+    """Follow the segments. Fails if their markers are not nested."""
     found = Reading()
     stack: list[tuple[int, int | None]] = []
     for index, text in enumerate(src):
@@ -60,5 +60,5 @@ def read(src: list[str]) -> Reading:
 
 
 def gender_of(text: str) -> str:
-    """The gender of the pronoun in a German sentence, one of whose words is a pronoun."""
+    """Gender of the only pronoun in a German sentence."""
     return next(PRONOUNS[word.lower()] for word in re.findall(r"\w+", text) if word.lower() in PRONOUNS)

@@ -1,4 +1,4 @@
-"""The documents and the gold discourse of the controlled corpus."""
+"""Documents and gold discourse in the controlled corpus."""
 
 import json
 import re
@@ -184,7 +184,7 @@ def test_sentences_are_subtrees(train):
 
 
 def head_of(node):
-    """The head of a constituent, by walking down the leftmost nuclei."""
+    """Head of a constituent, along the leftmost nuclei."""
     while node.children:
         node = node.children[node.nuclearity.index("N")]
     return node.first

@@ -1,4 +1,4 @@
-"""The contrastive suites: only context decides, and nothing else helps."""
+"""Contrastive suites. Only context determines the correct candidate."""
 
 import math
 import re
@@ -53,7 +53,7 @@ def test_items_keep_the_contract(suite):
 
 
 def test_groups_are_opposite_pairs(suite):
-    """So whatever a model makes of one sentence pair at a time, it is right in exactly half of the items."""
+    """A model of single sentence pairs is therefore right in exactly half of the items."""
     *_, items = suite
     for first, second in groups_of(items):
         assert first["src"][-1] == second["src"][-1]
@@ -94,7 +94,7 @@ SUBJECT_OR_OBJECT = {
 
 
 def decide_pronoun(item):
-    """The last noun of the class that the predicate selects."""
+    """The last noun in the class that the predicate selects."""
     focus = item["src"][-1].replace("It ", "it ")
     name = next(name for pattern, name in SUBJECT_OR_OBJECT.items() if pattern.search(focus))
     genders = {noun.english: gender for gender, nouns in lexicon.CLASSES[name].nouns.items() for noun in nouns}
@@ -109,7 +109,7 @@ def decide_pronoun(item):
 
 
 def decide_structure(item):
-    """The topic of the innermost segment that is open."""
+    """Topic of the innermost open segment."""
     reading = read(item["src"])
     segment = reading.mentions[-1]
     gender = reading.topics[segment]
@@ -177,9 +177,9 @@ def test_pronoun_items_have_a_distractor():
 
 
 def blind(item):
-    """The source sentences but the focus and the one that decides it. And the German ones.
+    """Source and target sentences without the focus and the sentence that determines it.
 
-    In `structure`, all sentences: whoever knows which noun is the antecedent also knows that the distractor is not.
+    In `structure`, only the focus is missing, because a reader that finds the antecedent also excludes the distractor.
     """
     start = None if item["phenomenon"] == "structure" else len(item["src"]) - 1 - item["distance"]
     return [
@@ -190,7 +190,7 @@ def blind(item):
 
 @pytest.mark.parametrize("name", SUITES["flat"])
 def test_grouped_documents_differ_in_one_sentence(name):
-    """So whatever a reader makes of the others, it is right in half of the items."""
+    """A reader of these sentences is therefore right in half of the items."""
     for first, second in groups_of(items_of("flat", name)):
         assert blind(first) == blind(second)
 
@@ -200,13 +200,13 @@ def genders_in(sentences):
 
 
 def own_words(item):
-    """The words of each candidate that the other one lacks."""
+    """Words in only one of the candidates."""
     one, other = (split_words(candidate[-1]) for candidate in item["candidates"])
     return [word for word in one if word not in other], [word for word in other if word not in one]
 
 
 def seen(item):
-    """How often each candidate's own words are in the other German sentences."""
+    """Frequency of the candidates' own words in the other German sentences."""
     words = [word for text in blind(item)[1] for word in split_words(text)]
     return [sum(map(words.count, own)) for own in own_words(item)]
 
@@ -217,7 +217,7 @@ def last_seen(item):
 
 
 def of_nouns(item):
-    """How often nouns of the gender of each candidate are in the other sentences."""
+    """Frequency of nouns with the candidates' gender in the other sentences."""
     genders = genders_in(blind(item)[0])
     return [genders.count(gender_of(candidate[-1])) for candidate in item["candidates"]]
 
@@ -252,7 +252,7 @@ def of_seed(documents, name, seed):
 
 
 def within_chance(points, n_groups):
-    """Whether the mean of points can be that of a fair coin for each group. Z = 3.5 for a few hundred comparisons."""
+    """True if all group means are consistent with a fair coin. Z = 3.5 is for a few hundred comparisons."""
     return abs(sum(points) / len(points) - 0.5) <= 3.5 * 0.5 / n_groups**0.5
 
 
@@ -277,7 +277,7 @@ def test_blind_rules_are_right_in_half(documents, name, seed):
     ("documents", "name"), [(documents, name) for documents in SUITES for name in SUITES[documents]]
 )
 def test_blind_classifier_is_right_in_half(documents, name):
-    """Naive Bayes over the words of the other sentences, learned on the items of four seeds. All five seeds in turn."""
+    """Naive Bayes over the words of the other sentences, trained on the items of four out of five seeds in turn."""
     labeled = [
         [
             (set(split_words(" ".join(chain(*blind(item))))), [*map(tuple, own_words(item))], item["correct"])

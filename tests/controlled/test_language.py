@@ -1,4 +1,4 @@
-"""The German of the controlled corpus: tables of forms written out by hand."""
+"""German forms in the controlled corpus, in tables that were written by hand."""
 
 import re
 from random import Random

@@ -1,4 +1,4 @@
-"""Documents of nested segments: the structure decides the meaning of `it`, and no place betrays anything."""
+"""Documents with nested segments. The structure determines the meaning of `it`, and positions carry no clues."""
 
 from collections import Counter
 
@@ -48,7 +48,7 @@ def test_topic_belongs_to_one_open_segment(train):
 
 
 def test_no_place_in_a_document_betrays_a_phenomenon(train):
-    """From the point where all kinds are possible on, they are as frequent at the end as in the middle."""
+    """After the first point where all kinds are possible, frequencies are the same at the end as in the middle."""
     middle, end = Counter(), Counter()
     for item in train:
         kinds = [placed.phenomenon for placed in item.placed]
@@ -80,7 +80,7 @@ def test_phenomena_can_be_left_out():
 
 
 def share_in_sight(discourse):
-    """The share of word pairs of a document that RST attention lets see each other: an EDU, its head, its children."""
+    """Proportion of word pairs in a document that RST attention connects: an EDU, its head, its children."""
     lengths = np.array([edu["end"] - edu["start"] for edu in discourse["edus"]])
     heads = np.array([arc["head"] for arc in discourse["dependency"]])
     sees, children = np.eye(len(lengths), dtype=bool), np.flatnonzero(heads >= 0)

@@ -1,4 +1,4 @@
-"""The expected accuracy of readers of each kind on the suites of nested segments (docs/controlled-corpus.md)."""
+"""Expected accuracies of different readers on the suites with nested segments (docs/controlled-corpus.md)."""
 
 import re
 from pathlib import Path
@@ -28,7 +28,7 @@ def deciding(item):
 
 
 def neighbors(discourse, n_steps):
-    """The sentences at most `n_steps` from the last one in the gold tree of sentences."""
+    """Sentences at most `n_steps` away from the last sentence in the gold tree."""
     n_sentences = len(discourse["sentences"])
     heads = merge_to_sentences(
         [arc["head"] for arc in discourse["dependency"]], [edu["sentence"] for edu in discourse["edus"]], n_sentences
@@ -40,10 +40,10 @@ def neighbors(discourse, n_steps):
 
 
 def window(item, n_sentences):
-    """Whether a reader of the last sentences before the focus can be certain.
+    """True if the last sentences before the focus determine the answer.
 
-    In `structure`, it needs the opener of the segment that the focus closes and a mention before it: the target shows
-    the gender even of a pronoun.
+    In `structure`, a reader needs the opener of the segment that the focus closes, and an earlier mention. The target
+    shows the gender even of a pronoun.
     """
     first = len(item["src"]) - 1 - n_sentences
     if item["phenomenon"] != "structure":
@@ -67,7 +67,7 @@ ORACLES = {
 
 
 def expected(suites, oracle):
-    """Percent right in each suite: all items of which the oracle is certain, and half of the others."""
+    """Expected percentages by suite: all items that the oracle can determine, and half of the others."""
     return [
         100 * sum(1.0 if ORACLES[oracle](*row) else 0.5 for row in suites[name]) / len(suites[name]) for name in suites
     ]

@@ -1,4 +1,4 @@
-"""Files of tests, read as a format or converted to a suite."""
+"""Read test files in a format, or convert them to a suite."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ from docmt.errors import UserError
 
 
 def write_roles(folder: Path, files: dict, suffix: str = "") -> dict[str, Path]:
-    """Files by role, named `file.ROLE` and a suffix, with text, bytes or JSON."""
+    """Write files by role, with names such as `file.ROLE` and a suffix. Contents are text, bytes or JSON."""
     paths = {role: folder / f"file.{role}{suffix}" for role in files}
     for role, content in files.items():
         text = content if isinstance(content, str | bytes) else json.dumps(content)
@@ -22,12 +22,12 @@ def write_roles(folder: Path, files: dict, suffix: str = "") -> dict[str, Path]:
 
 
 def parse(folder: Path, files: dict, languages=("en", "de"), *, suffix="", **form):
-    """The documents of files by role, and counts."""
+    """Documents in files by role, and counts."""
     return read(write_roles(folder, files, suffix), form=TypeAdapter(Format).validate_python(form), languages=languages)
 
 
 def refusal(folder: Path, files: dict, languages=("en", "de"), **form) -> str:
-    """The line that refuses files by role."""
+    """The message that refuses files by role."""
     with pytest.raises(UserError) as caught:
         list(parse(folder, files, languages, **form)[0])
     assert "\n" not in str(caught.value)
@@ -35,12 +35,12 @@ def refusal(folder: Path, files: dict, languages=("en", "de"), **form) -> str:
 
 
 def texts(documents):
-    """Id and sides of each document."""
+    """Ids and sides of documents."""
     return [(document.id, *map(list, document.sides)) for document in documents]
 
 
 def convert(folder: Path, files: dict, *, counts=None, **form):
-    """The items of files by role, and counts of what was left out. `counts` are those that are expected."""
+    """Items in files by role, and counts of omitted items. `counts` are the expected counts."""
     split = {"files": {role: path.name for role, path in write_roles(folder, files).items()}} | (counts or {})
     value = {"languages": ["en", "de"], "format": form, "splits": {"test": split}}
     described = ReadableCorpus.load(value, where="test")

@@ -1,4 +1,4 @@
-"""The catalog as data: strict, consistent, with https addresses only."""
+"""The catalog as data. It is strict and consistent, and only has https addresses."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Each rule of docs/cleaning.md by itself: pairs that it must reject, and pairs that it must accept."""
+"""Single rules of docs/cleaning.md, with pairs that they must reject and pairs that they must accept."""
 
 import random
 import re

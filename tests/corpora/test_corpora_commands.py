@@ -1,4 +1,4 @@
-"""The commands of `docmt corpora`, from the command line to the files."""
+"""Commands of `docmt corpora`, from the command line to the files."""
 
 import json
 from pathlib import Path

@@ -31,12 +31,12 @@ PART = 4 * CHUNK_BYTES
 
 @pytest.fixture(autouse=True)
 def quick_fetching(monkeypatch):
-    """Attempts to fetch a file follow each other at once."""
+    """Attempts to fetch a file follow immediately."""
     monkeypatch.setattr("docmt.corpora.fetching.download", partial(download, patience=QUICK))
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Answers each path with a list of behaviors, one per request. The last one repeats."""
+    """A server with a list of behaviors per path, one per request. The last behavior repeats."""
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
@@ -235,7 +235,7 @@ def git_blob(content: bytes) -> str:
 
 
 def entry(files: dict[str, dict]) -> Entry:
-    """A corpus with one split of the given files."""
+    """A corpus with one split that contains these files."""
     corpus = {
         "version": "1",
         "title": "t",
@@ -425,7 +425,7 @@ def test_fetch_keeps_archives_compressed_that_are_files_themselves(tmp_path):
 
 @pytest.mark.parametrize("as_member", [True, False])
 def test_full_disk_keeps_the_download(server, small_disk, as_member):
-    """What does not fit is no sign of a corrupt archive: with more room, it is not fetched again."""
+    """A full disk does not mean that the archive is corrupt. With more space, it is not fetched again."""
     content = bytes(1_000_000)
     body = tar_gz({"a": content}) if as_member else gzip.compress(content)
     url = server.plan("/packed", {"body": body})

@@ -1,4 +1,4 @@
-"""Headers and times that look like text, and text that looks like them: every line is kept, counted or refused."""
+"""Headers and times that look like text, and text that looks like them. Every line is kept, counted or refused."""
 
 import re
 

@@ -105,7 +105,7 @@ def pair(number):
 
 @pytest.fixture
 def prefix(tmp_path):
-    """Four documents: without failures, with two, with failures only, and with a failure at the start."""
+    """Four documents: without failures, with two failures, with only failures, and with a failure at the start."""
     documents = [
         document("clean", [pair(1), pair(2)]),
         document("middle", [pair(3), pair(4), BAD["empty"], pair(5), BAD["short"], BAD["identical"], pair(6)]),

@@ -1,5 +1,5 @@
 # ruff: noqa: F811 (fixtures of another file)
-"""Servers that send too much, too slowly, or that lead elsewhere."""
+"""Servers that send too much or too slowly, or redirect elsewhere."""
 
 import contextlib
 import io
@@ -21,13 +21,13 @@ from docmt.models.published.catalog import find_model
 
 
 def endless(chunk: bytes, seconds: float):
-    """What a server sends that never ends: header lines, or a body."""
+    """Endless data from a server: header lines, or a body."""
     return iter(lambda: time.sleep(seconds) or chunk, b"")
 
 
 @pytest.fixture
 def raw_server():
-    """A function that starts a server which answers each connection with these pieces, and returns its address."""
+    """A function that starts a server and returns its address. The server answers connections with these pieces."""
     stopped = threading.Event()
 
     def start(*pieces):
@@ -113,7 +113,7 @@ def test_the_body_of_a_redirection_is_not_read(server, raw_server, tmp_path):
 
 @pytest.mark.parametrize("hops", [["http://elsewhere/a"], ["http://elsewhere/a", "https://there/a"]])
 def test_downgrade_to_plain_http_is_refused(tmp_path, monkeypatch, hops):
-    """Also where the last address is encrypted again."""
+    """Even if the last address is encrypted again."""
     places = {url: following for url, following in zip(["https://here/a", *hops], [*hops, None], strict=True)}
     asked = []
 

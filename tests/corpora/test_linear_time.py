@@ -1,4 +1,4 @@
-"""Every reader takes time that is linear in the size of its files, whatever is in them."""
+"""Reading time is linear in the size of the files, for every reader and any content."""
 
 import json
 
@@ -10,7 +10,7 @@ PLACES = '#: {}\nmsgid "{}"\nmsgstr "b"\n'
 
 
 def cues(n, text="A"):
-    """Cues that are all shown at the same time."""
+    """Cues that all appear at the same time."""
     return f"1\n00:00:01,000 --> 00:00:59,000\n{text}\n\n" * n
 
 

@@ -1,4 +1,4 @@
-"""Languages in names of files: a region is never a language."""
+"""Languages in file names. A region is never a language."""
 
 from pathlib import Path
 

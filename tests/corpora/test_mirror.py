@@ -1,4 +1,4 @@
-"""Every corpus that the mirror holds: checksums, readers and counts."""
+"""Every corpus in the mirror, with checksums, readers and counts."""
 
 import json
 import os
@@ -66,7 +66,7 @@ WITHOUT_DUPLICATES = {("voita2019-suites-enru", "test"): (4999, 16121)}
 
 
 def smallest(entry):
-    """The corpus with only the smallest of its splits that can be read."""
+    """The corpus with only its smallest readable split."""
     splits = [name for name in HELD.get(entry.name, "").split() if entry.corpus.splits[name].sentences]
     chosen = {min(splits, key=lambda name: entry.corpus.splits[name].sentences)} if splits else entry.corpus.splits
     splits = {name: split for name, split in entry.corpus.splits.items() if name in chosen}
@@ -75,7 +75,7 @@ def smallest(entry):
 
 @pytest.mark.parametrize("is_whole", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_the_mirror_reads_as_expected(is_whole):
-    """The smallest split of a corpus of each format in each family. Everything."""
+    """Read the smallest split of a corpus per family and format, or the complete mirror."""
     catalog = load_catalog()
     entries = list(catalog.values())
     if not is_whole:
@@ -102,7 +102,7 @@ def run(command: str) -> None:
 
 
 def test_from_the_mirror_to_text_by_commands(tmp_path):
-    """News of Maruf et al. is newstest without document ids: both must give the same sentences."""
+    """News of Maruf et al. is newstest without document ids, so both must contain the same sentences."""
     texts = []
     for corpus in ("maruf2019-news", "wmt16-newstest-ende"):
         files, prefix = tmp_path / "files" / corpus, tmp_path / corpus / "test"

@@ -1,4 +1,4 @@
-"""Documents of one language: reading and combining them, and refusing bad files."""
+"""Monolingual documents. Commands read and combine them, and refuse bad files."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Datasets of mtdata, fetched by a stand-in for its Python with the same interface."""
+"""Datasets from mtdata, fetched by a stand-in for its Python with the same interface."""
 
 import pytest
 from mtdata_standin import make_python

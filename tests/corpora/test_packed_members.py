@@ -1,5 +1,5 @@
 # ruff: noqa: F811 (fixtures of another file)
-"""Tars that docmt packs from an archive, a checkout, a tar of the user or a mirror, and downloads of two processes."""
+"""Tars that docmt packs from an archive, a checkout, a user's tar or a mirror, and downloads in two processes."""
 
 import bz2
 import gzip
@@ -35,7 +35,7 @@ OTHERS = {
 
 
 def plain_tar(files: dict[str, bytes]) -> bytes:
-    """The documented form: sorted names, and nothing of the file system."""
+    """The documented form, with sorted names and without file system metadata."""
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         for name, content in sorted(files.items()):
@@ -143,7 +143,7 @@ def test_corrected_file_is_not_replaced(server, tmp_path, suffix):
 
 
 def test_wrong_archive_is_fetched_again(server, tmp_path):
-    """After an older edition from a proxy, and after one that a killed process has left."""
+    """After an older edition from a proxy, and after a partial download by a killed process."""
     url = server.plan("/archive", {"body": zipped({"a.txt": b"old edition"})})
     corpus = entry({"a.txt": {"addresses": [{"url": url, "member": "a.txt"}], "sha256": sha256(CONTENT)}})
     with pytest.raises(UserError, match=f"{url}: the checksum differs"):
@@ -159,7 +159,7 @@ def test_wrong_archive_is_fetched_again(server, tmp_path):
 
 
 def test_ended_process_leaves_its_download(server, tmp_path):
-    """A download of an ended process resumes. The downloads of running processes and other machines stay."""
+    """A download by an ended process resumes. Downloads by running processes and other machines stay."""
     url = server.plan("/a.txt", {"body": CONTENT, "breaks_after": PART}, {"status": 404})
     corpus = entry({"a.txt": {"addresses": [{"url": url}], "sha256": sha256(CONTENT)}})
     with pytest.raises(UserError):

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (rows of a table)
-"""Readers of what people have: TMX, TSV, subtitles, Parquet, lines with document ids."""
+"""Readers for common formats: TMX, TSV, subtitles, Parquet, and lines with document ids."""
 
 import json
 import re
@@ -101,7 +101,7 @@ def test_a_file_is_a_document(tmp_path, names):
 
 
 def page(*rows):
-    """Lines of ParaDocs: text, first and last line on both pages, and columns that differ from good ones."""
+    """ParaDocs lines with text, first and last line on both pages, and columns that differ from correct ones."""
     lines = []
     for text, start, others in rows:
         cells = [text, text.upper(), ".9", ".9", "c", "1", "1", "1", "1", *[str(start)] * 4, "1.0", ".9", "3", "x", "y"]

@@ -1,4 +1,4 @@
-"""Many PO files: which messages are read, what is removed from them, and how they are split."""
+"""Large sets of PO files: selection, cleaning and splitting of messages."""
 
 import gzip
 import lzma
@@ -17,7 +17,7 @@ HEADER = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=utf-8\\n"\n\n'
 
 
 def po(*messages):
-    """A PO file of (place, source, target[, comment])."""
+    """A PO file with (place, source, target[, comment])."""
     parts = []
     for place, src, tgt, *comment in messages:
         escaped = [text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") for text in (src, tgt)]

@@ -1,4 +1,4 @@
-"""What readers could lose, join or pair wrongly: each case is refused, counted or read as it is meant."""
+"""Input that readers could lose, join or misalign. They refuse it, count it or read it correctly."""
 
 import gzip
 import io

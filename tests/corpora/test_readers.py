@@ -1,4 +1,4 @@
-"""Readers on difficult files: each format, each pitfall."""
+"""Readers on difficult files, for every format and every pitfall."""
 
 import json
 

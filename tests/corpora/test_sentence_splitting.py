@@ -1,4 +1,4 @@
-"""Sentences of PO messages."""
+"""Sentences in PO messages."""
 
 import pytest
 

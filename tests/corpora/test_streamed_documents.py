@@ -1,4 +1,4 @@
-"""Documents that pass through one at a time: the same files and counts as with all of them in memory."""
+"""Documents that are processed one by one lead to the same files and counts as all documents in memory."""
 
 import pytest
 from hypothesis import given, settings
@@ -27,7 +27,7 @@ def documents_of(pairs_of):
 
 
 def plain_overlap(train, test):
-    """The overlap by sets of all training sentences and pairs."""
+    """Overlap, computed from sets of all training sentences and pairs."""
     sources = {sentence for document in train for sentence in document.src if sentence}
     pairs = {pair for document in train for pair in zip(document.src, document.tgt, strict=True) if all(pair)}
     seen = [sum(sentence in sources for sentence in document.src) for document in test]
@@ -59,7 +59,7 @@ def test_documents_are_read_one_at_a_time(tmp_path):
 
 @pytest.fixture
 def corpora(tmp_path):
-    """Two corpora of two documents each."""
+    """Two corpora with two documents each."""
     for name in ("one", "two"):
         write_documents(
             tmp_path / name / "train", documents_of([[("a", "A"), ("", "")], [("b", "B")]]), languages=EN_DE

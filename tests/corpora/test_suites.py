@@ -1,4 +1,4 @@
-"""Test suites: published contrastive and generative sets, converted to docmt's own formats, and reading these."""
+"""Published contrastive and generative test sets, converted to docmt's formats, and readers for these formats."""
 
 import json
 from collections import Counter
@@ -101,7 +101,7 @@ def cloze(folder, **changes):
 
 
 def test_cloze_items_end_in_either_form(tmp_path):
-    """Not tested: sentences without context, with another possible source, with forms of both kinds, or with none."""
+    """Sentences are omitted without context, with another possible source, and with both or no kinds of forms."""
     see, call, last = cloze(tmp_path)
     assert see["candidates"] == [["Du schläfst.", f"Wir sehen {form}"] for form in ("euch", "dich", "dir")]
     assert (see["kind"], see["distance"], see["correct"], see["is_prefix"]) == ("plural", 1, 0, True)

@@ -1,4 +1,4 @@
-"""Beam search: against teacher forcing, exhaustive search, and itself alone. Sentences out = sentences in."""
+"""Beam search equals teacher forcing, exhaustive search, and search in other batches. The sentence count is right."""
 
 import itertools
 
@@ -18,7 +18,7 @@ from docmt.text.vocabulary import BOS, EOD, EOS, N_SPECIALS
 ALIGNED = [name for name, values in ARCHITECTURES.items() if values.get("target_stream") != "free"]
 FREE = sorted(set(ARCHITECTURES) - set(ALIGNED))
 ONE_PASS = slow_but(set(ARCHITECTURES) - ABLATIONS, [name for name in ARCHITECTURES if name != "cadec"])
-"""Those whose log probabilities do not depend on drafts (test_two_pass_search.py)."""
+"""Architectures whose log probabilities do not depend on drafts (test_two_pass_search.py)."""
 MIXED = {
     "group, then window": {"lower": "group", "upper": "window"},
     "window, then group": {"lower": "window", "upper": "group"},
@@ -30,7 +30,7 @@ MIXED = {
 
 
 def make(name):
-    """The model of an architecture, or of G-Transformer with one of the mixtures in decoder and cross-attention."""
+    """A model of an architecture, or G-Transformer with one of the mixtures in decoder and cross-attention."""
     if name in ARCHITECTURES:
         return make_model(name)
     attention = {"upper_layers": 1} | MIXED[name]
@@ -112,7 +112,7 @@ def test_a_free_stream_ends_and_holds_words_alone(architecture, name):
 
 @pytest.mark.parametrize("architecture", ["g_transformer", "sentence_transformer"])
 def test_forced_end_is_counted_and_paid(architecture):
-    """A model that never ends a sentence by itself: `</s>` is the least likely symbol."""
+    """The model never ends a sentence by itself, because `</s>` is the least likely symbol."""
     model = make_model(architecture)
     logits = model.logits
     model.logits = lambda hidden: logits(hidden) - 50 * torch.nn.functional.one_hot(torch.tensor(EOS), 24)
@@ -172,7 +172,7 @@ def test_a_huge_beam_finds_what_exhaustive_search_finds(architecture, seed):
 
 
 def streams(limit, labels=(), is_end=False):
-    """All free streams: `<eod>` or `<s>` after `</s>`, else a word or `</s>`. From label `limit` on they must end."""
+    """All free streams: `<eod>` or `<s>` after `</s>`, or else a word or `</s>`. After label `limit`, they must end."""
     if is_end:
         yield (*labels, EOD)
         if len(labels) < limit:

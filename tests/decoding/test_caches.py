@@ -1,4 +1,4 @@
-"""The two caches of source keys and values: copies, as on a CPU, and biases over documents, as on a GPU."""
+"""Both caches for source keys and values: copies, as on a CPU, and biases over documents, as on a GPU."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ LENGTHS = [[3, 0, 2, 7], [1], [4, 9, 4], [0, 6]]
 
 @pytest.fixture
 def search_with(monkeypatch):
-    """Searches with one of the caches. Gives the hypotheses."""
+    """Search with one of the caches. Returns the hypotheses."""
 
     def search_cached(kind, model, *, beam_size=3):
         monkeypatch.setattr(caches, "COPY_DEVICES", ("cpu",) if kind == "copies" else ())
@@ -40,7 +40,7 @@ def test_both_caches_find_the_same_hypotheses(architecture, search_with):
 
 
 def test_keys_seen_at_several_distances(monkeypatch):
-    """As a plug-in may: the own sentence and the one before, with a vector for each distance."""
+    """As in a possible plug-in, a sentence reads itself and the previous sentence, with a vector per distance."""
     layout = AttentionLayout.of_source(
         np.array([3, 1, 4, 2, 2]), np.array([3, 2]), settings=model_settings("concatenation")
     )

@@ -1,4 +1,4 @@
-"""Rules by which the candidates of contrastive test sets are compared."""
+"""Rules for comparing the candidates in contrastive test sets."""
 
 from typing import get_args
 
@@ -22,7 +22,7 @@ PAIRS = [*zip(DOCUMENTS, TARGETS, strict=True), *zip(DOCUMENTS, DOCUMENTS, stric
 
 
 def batch_of(trained, src, tgt):
-    """The batch of one pair, by itself."""
+    """A batch with a single pair."""
     sides = [[trained.encode(sentence, side) for sentence in text] for side, text in (("src", src), ("tgt", tgt))]
     return make_batch(trained.model.settings, [tuple(sides)])
 
@@ -58,7 +58,7 @@ def test_label_smoothed_is_the_loss_of_training(study_files, architecture):
 
 
 def test_candidates_of_an_item_are_cut_alike(study_files):
-    """The longest decides for all: by itself, the short candidate would be one instance."""
+    """The longest candidate determines the cut. On its own, the short candidate would be one instance."""
     trained = untrained(study_files, "g_transformer", max_tokens=14)
     src = ("the dog", "a dog")
     short, long = ("das Tier", "ein Tier"), ("das Tier", "ein Tier " * 5)

@@ -1,4 +1,4 @@
-"""Decoder layers in compiled code: equal to those in Python bit by bit. And Python, where the library cannot do it."""
+"""Compiled decoder layers equal Python bit by bit. Python replaces them if the library is not available."""
 
 import logging
 import os
@@ -45,7 +45,7 @@ def built(tmp_path_factory):
 
 @pytest.fixture
 def use_library(monkeypatch):
-    """A call that makes a folder the only one where the library is looked for."""
+    """A function that makes docmt look for the library in a single folder."""
 
     def use(folder):
         monkeypatch.setattr(decoder_step, "FOLDERS", (folder,))
@@ -74,7 +74,7 @@ def make_search(model, precision="float32"):
 
 
 def states_and_hypotheses(search, monkeypatch):
-    """The states of every step, and the hypotheses."""
+    """States of all steps, and the hypotheses."""
     states, step = [], IncrementalDecoder.step
 
     def noted(self, *arguments):

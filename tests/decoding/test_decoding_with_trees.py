@@ -1,4 +1,4 @@
-"""RST attention in decoding: against teacher forcing, batched and alone, with trees, without, and columns forgotten."""
+"""RST attention in decoding: teacher forcing, batches, single documents, missing trees, and discarded columns."""
 
 import numpy as np
 import pytest
@@ -64,7 +64,7 @@ def layout_of(heads, *, is_open=False):
 
 
 def test_only_nodes_of_use_later_are_kept(monkeypatch):
-    """A chain: in sentence 2 nobody looks back to sentence 0 any more."""
+    """In a chain, no token of sentence 2 attends to sentence 0 any more."""
     monkeypatch.setattr(caches, "MIN_DROPPED", 1)
     view = RelatedVisibility(layout_of([-1, 0, 1]), "rst", torch.device("cpu"))
     tree = PrefixTree(view, (1, 1, 2, 1, 2), like=torch.zeros(()))
@@ -82,7 +82,7 @@ def test_only_nodes_of_use_later_are_kept(monkeypatch):
 
 @pytest.mark.parametrize("beam", [1, 5, 8, 70])
 def test_bias_rows_are_aligned_to_eight(beam):
-    """Otherwise, the memory-efficient kernel of a GPU copies the bias in every layer."""
+    """Otherwise, the memory-efficient GPU kernel copies the bias in every layer."""
     layout = layout_of([-1, 0])
     for view in (caches.Visibility(), RelatedVisibility(layout, "rst", torch.device("cpu"))):
         tree = PrefixTree(view, (1, 2, beam, 1, 2), like=torch.zeros(()))

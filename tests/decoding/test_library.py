@@ -1,4 +1,4 @@
-"""docs/translation.md: the examples and the transcript do what the page says."""
+"""Examples and transcript in docs/translation.md."""
 
 import re
 import shutil
@@ -18,7 +18,7 @@ FILES = dict(re.findall(r"<!-- file: (\S+) -->\n```\n(.*?)```", PAGE, flags=re.S
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch, overfitted):
-    """A folder with the model and the files of the page."""
+    """A folder with the model and the page's files."""
     shutil.copy(overfitted("g_transformer"), tmp_path / "model.pt")
     symbols, _ = write_text(tmp_path / "opus-mt-en-de", "marian")
     write_weights(tmp_path / "opus-mt-en-de", "marian", len(symbols))

@@ -1,4 +1,4 @@
-"""Products with weights on a CPU, and models prepared with them."""
+"""Matrix products with weights on a CPU, and models that are prepared for them."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def random_model(architecture):
 
 
 def random_batch(settings):
-    """Two documents with an empty sentence among them: packed tokens with marks, and their layout."""
+    """Two documents, including an empty sentence, as packed tokens with marks, and their layout."""
     generator = np.random.default_rng(0)
     lengths = [4, 0, 7, 2, 1]
     sentences = [np.concatenate(([1], generator.integers(6, N_SYMBOLS, n), [2])) for n in lengths]
@@ -99,7 +99,7 @@ def test_a_prepared_model_computes_as_the_model(architecture):
 
 @pytest.mark.parametrize("architecture", slow_but(DIVERSE, ONE_PASS))
 def test_int8_scores_its_translations_nearly_as_float32_does(architecture):
-    """The same translations are compared: of nearly equal ones, the two precisions may choose different ones."""
+    """Both precisions score the same translations. They may choose different ones among nearly equal ones."""
     model = random_model(architecture)
     tokens, layout = random_batch(model.settings)
     settings = DecodingSettings(beam_size=3, precision="int8")

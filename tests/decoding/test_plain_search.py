@@ -1,4 +1,4 @@
-"""The search on the device against a plain one that computes every prefix anew and keeps lists. And ugly input."""
+"""Search on the device, compared with a plain search that recomputes every prefix and keeps lists. Ugly input."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ LIMITS = {"max_length_ratio": 1.0, "max_length_offset": 2}
 
 
 class PlainSearch:
-    """Beam search of one document by the rules of docs/decoding.md, as simply as can be."""
+    """Beam search for one document by the rules in docs/decoding.md, as simple as possible."""
 
     def __init__(self, model, source, beam):
         self.model, self.source, self.beam = model, source, beam
@@ -81,7 +81,7 @@ class PlainSearch:
         return labels[-1] == EOD if self.is_free else labels.count(EOS) == len(self.source)
 
     def log_probabilities(self, prefixes):
-        """Of the next symbol after each prefix, by the teacher-forced model, one prefix at a time."""
+        """Log probabilities of the next symbols, by the teacher-forced model, one prefix at a time."""
         return torch.stack([self.next_log_probabilities(labels) for labels in prefixes])
 
     def next_log_probabilities(self, labels):
@@ -126,7 +126,7 @@ def test_the_search_finds_what_a_plain_search_finds(architecture, beam_size, n_s
 
 @pytest.mark.parametrize("architecture", ["g_transformer", "sentence_transformer", "document_transformer"])
 def test_ties_are_broken_the_same_way_every_time(architecture):
-    """Words in pairs that the model cannot tell apart: the scores are those of one of each pair."""
+    """The model cannot distinguish the words in pairs, so both words have the same scores."""
     model = make_model(architecture)
     with torch.no_grad():
         model.embedding.weight[N_SPECIALS + 1 :: 2] = model.embedding.weight[N_SPECIALS:-1:2]
@@ -173,7 +173,7 @@ def test_the_best_blocks_hold_the_best_candidates(n_symbols, beam):
 
 
 def test_free_streams_of_one_batch_do_not_mix():
-    """Some streams have as many sentences as their source, others fewer, as a prefix of a search has."""
+    """Some streams have as many sentences as their source. Others have fewer, like the prefixes in a search."""
     model = make_model("document_transformer")
     sources = documents_of([[3, 0, 2], [1], [2, 3], [4, 0]])
     targets = documents_of([[2, 1, 4], [5], [3], [0]], seed=1)

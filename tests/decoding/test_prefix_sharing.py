@@ -1,4 +1,4 @@
-"""Targets of one source that are computed together have the log probabilities that they have alone."""
+"""Targets of a source have the same log probabilities together as in separate batches."""
 
 import core_fixtures
 import numpy as np

@@ -1,4 +1,4 @@
-"""Batches as large as memory allows: none of it changes the result."""
+"""Batches with the largest size that fits in memory. The size never changes the result."""
 
 import logging
 
@@ -15,7 +15,7 @@ from docmt.models.model_file import load_model
 
 
 class SmallMemory:
-    """Costs doubled. Runs out of memory beyond a number of padded tokens, and remembers the sizes of all batches."""
+    """Doubles costs, runs out of memory above a number of padded tokens, and records the sizes of all batches."""
 
     def __init__(self, limit):
         self.limit, self.sizes = limit, []

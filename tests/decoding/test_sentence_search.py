@@ -1,4 +1,4 @@
-"""Documents whose sentences are searched side by side, and the two uses of a model with a context encoder."""
+"""Parallel search for the sentences of a document, and both uses of a model with a context encoder."""
 
 import dataclasses
 import itertools
@@ -131,7 +131,7 @@ def test_tags_begin_every_sentence(study_files):
 
 
 def _shifted(instance_set, n):
-    """The same instances in a vocabulary with `n` more specials."""
+    """The same instances in a vocabulary with `n` additional special symbols."""
     tokens = {side: getattr(instance_set, f"{side}_tokens") for side in ("src", "tgt")}
     moved = {f"{side}_tokens": np.where(ids < N_SPECIALS, ids, ids + n) for side, ids in tokens.items()}
     return dataclasses.replace(instance_set, **moved)

@@ -1,4 +1,4 @@
-"""Log probabilities of given translations."""
+"""Log probabilities of existing translations."""
 
 import pytest
 from core_fixtures import DOCUMENTS, translate
@@ -23,7 +23,7 @@ def test_scores_are_sums_of_teacher_forced_log_probabilities(study_files, archit
 
 @pytest.mark.parametrize("limits", [{"max_sentences": 1}, {"max_sentences": 2}, {"max_tokens": 14}])
 def test_long_candidates_are_split_as_in_training(study_files, limits):
-    """Other settings of the cutting (subsets, short documents left out) do not count."""
+    """Other cutting settings (subsets, omitted short documents) have no effect."""
     trained = untrained(study_files, "g_transformer", subset=5, min_document_tokens=10_000, **limits)
     found = scorer(trained).score([Candidate(*pair) for pair in CANDIDATES])
 

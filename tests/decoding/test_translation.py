@@ -1,4 +1,4 @@
-"""Translating with a model that knows eight documents by heart."""
+"""Translation with a model that has memorized eight documents."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""Search in two passes, and given translations scored with drafts (CADec)."""
+"""Search in two passes, and scores of existing translations with drafts (CADec)."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def two_passes(model, documents, *, symbols=PLAIN_SYMBOLS, **values):
 
 
 def batch_of(model, src, sentences, drafts, *start):
-    """One document with translations and drafts, without marks."""
+    """A document with translations and drafts, without marks."""
     tgt, drafted = ([np.array([*(start or [BOS]), *words, EOS]) for words in side] for side in (sentences, drafts))
     return pack(pack_documents([(src, tgt)]), drafts=pack_documents([(src, drafted)]), settings=model.settings)
 
@@ -81,7 +81,7 @@ def greedy(model, src, known, drafts, limit):
 
 @torch.no_grad()
 def test_greedy_search_equals_a_plain_one():
-    """Each sentence after the final translations of those before."""
+    """Every sentence follows the final translations of the previous sentences."""
     model, documents = make_model("cadec", seed=2), sources((5, 1, 2), longest=5)
     search = two_passes(model, documents, beam_size=1)
     drafts = drafts_of(search, documents)
@@ -137,7 +137,7 @@ def test_both_passes_get_the_second_symbol():
 
 @pytest.mark.parametrize(("precision", "tolerance"), [("bfloat16", 0.3), ("int8", 0.3)])
 def test_both_passes_in_low_precision(precision, tolerance):
-    """The same translations and drafts are compared."""
+    """Both precisions score the same translations and drafts."""
     model, documents = make_model("cadec"), sources((4, 2), seed=6)
     settings = DecodingSettings(precision=precision, **LIMITS)
     search = TwoPassSearch(prepare_search(model, settings, "cpu"), *pack_sources(model, documents), settings)

@@ -43,7 +43,7 @@ def random_document(seed, *, n_sentences=None, with_tree=True, paragraphs=None):
 
 
 def random_tree(chance, n_edus, *, most_children=3):
-    """Any tree over EDUs, n-ary, without regard to sentences."""
+    """Any n-ary tree over EDUs. It may cross sentences."""
     nodes = [leaf(edu) for edu in range(n_edus)]
     while len(nodes) > 1:
         n = chance.randint(2, min(most_children, len(nodes)))
@@ -56,27 +56,27 @@ def random_tree(chance, n_edus, *, most_children=3):
 
 
 def complete_units(tree, unit_of):
-    """Whether every run of EDUs of one unit is exactly covered by one node."""
+    """True if for every unit, a node covers exactly its EDUs."""
     spans = {(node.first, node.last) for node in tree.postorder()}
     groups = [list(group) for _, group in itertools.groupby(range(len(unit_of)), key=unit_of.__getitem__)]
     return all((group[0], group[-1]) in spans for group in groups)
 
 
 def free_scores(parser, documents):
-    """Parseval of a parser's trees where sentences need not be complete."""
+    """Parseval scores of a parser that need not complete sentences."""
     free = replace(parser, settings=parser.settings.model_copy(update={"sentence_constraint": False}))
     return evaluate(zip(documents, free.parse_batch(documents), strict=True), coarse=coarse)["parseval"]
 
 
 def check_constrained_trees(parser, documents):
-    """Every sentence is one complete subtree, and no relation is invented."""
+    """Every sentence is one complete subtree, and no unknown relations occur."""
     for document in parser.parse_batch(documents):
         assert complete_units(document.tree, DocumentUnits(document).sentences.number_of)
         assert {node.relation for node in document.tree.postorder() if not node.is_leaf} <= set(COARSE)
 
 
 def check_ugly_documents(parser, *, n_long):
-    """No EDU, no word, empty sentences, and a sentence of `n_long` EDUs."""
+    """Documents without EDUs or words, empty sentences, and a sentence with `n_long` EDUs."""
     documents = [
         DiscourseDocument("none", (), ()),
         DiscourseDocument("empty", ((),), edus_from_starts([[]], [0])),
@@ -91,7 +91,7 @@ def check_ugly_documents(parser, *, n_long):
 
 
 class StandInSegmenter:
-    """Word states that depend on the word only."""
+    """Word states that only depend on the word."""
 
     def encode(self, sentences):
         outputs = map(_states, sentences)
@@ -99,7 +99,7 @@ class StandInSegmenter:
 
 
 def save_tiny_segmenter(path):
-    """An untrained segmenter that knows the words of these documents."""
+    """An untrained segmenter with the words in these documents."""
     n = len(WORDS)
     syntax = SentenceSyntax(("A", "B", "C") * (n // 3), (-1, *range(n - 1)), ("root", *["dep"] * (n - 1)))
     untrained(examples=[SentenceExample(WORDS, (3,), syntax)]).save(path)
@@ -107,7 +107,7 @@ def save_tiny_segmenter(path):
 
 
 def save_tiny_parser(path, segmenter):
-    """A neural parser that nobody has trained, on a segmenter's file."""
+    """An untrained neural parser that uses a segmenter file."""
     tiny = {"members": 1, "edu_width": 8, "document_width": 4, "hidden_width": 16, "feature_width": 8}
     settings = ParserSettings.load({"neural": tiny}, where="parser")
     reads, relations = Segmenter.load(segmenter), ("elaboration", "joint")

@@ -20,7 +20,7 @@ def tiny_settings(**training):
 
 
 def example(text, syntax=None):
-    """Words separated by spaces. `|` before each inner EDU. Syntax as `pos/head/relation`, heads from 1, 0 for root."""
+    """Words separated by spaces, with `|` before inner EDUs. Syntax is `pos/head/relation`, with 0 for root."""
     words, starts = [], []
     for token in text.split():
         if token == "|":
@@ -50,7 +50,7 @@ EXAMPLES = [
 
 
 def untrained(*, seed=0, examples=EXAMPLES):
-    """A segmenter with random weights, large enough that it finds starts here and there."""
+    """A segmenter with random weights that are large enough for some EDU starts."""
     settings = tiny_settings()
     vocabulary = learn_vocabulary(examples, settings.training)
     with torch.random.fork_rng(devices=[]):

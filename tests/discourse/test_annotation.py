@@ -1,4 +1,4 @@
-"""From text to trees: every document once and in order, whatever the shards and batches. Bad files in one line."""
+"""From text to trees: all documents once and in order, for any shards and batches. Bad files lead to one line."""
 
 import random
 import signal
@@ -44,7 +44,7 @@ class EveryThirdWord:
 
 @pytest.fixture
 def files(tmp_path):
-    """A text of eight documents and its index."""
+    """A text with eight documents and its index."""
     lines = [SENTENCES[i % len(SENTENCES)] for i in range(sum(LENGTHS))]
     (tmp_path / "x.en").write_text("".join(line + "\n" for line in lines), encoding="utf-8")
     rows = [f"c.train/d{i}\t{n}" for i, n in enumerate(LENGTHS)]
@@ -143,7 +143,7 @@ def test_gold_trees_take_the_ids_of_the_text(files, tmp_path):
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
-    """The options of a segmenter and a parser that reads its states."""
+    """Options for a segmenter and a parser that reads its states."""
     folder = tmp_path_factory.mktemp("models")
     segmenter = save_tiny_segmenter(folder / "segmenter.pt")
     return ["--segmenter", str(segmenter), "--parser", str(save_tiny_parser(folder / "parser.pt", segmenter))]
@@ -179,7 +179,7 @@ def test_mistakes_in_processes_are_one_line(files, models, tmp_path, monkeypatch
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_signal_ends_all_processes(models, tmp_path, number):
-    """Those that work on a batch, too. SIGTERM leaves no unfinished file."""
+    """Including processes that work on a batch. SIGTERM leaves no unfinished file."""
     (tmp_path / "in.en").write_text(("We went home because rain fell .\n" * 20 + "\n") * 5_000, encoding="utf-8")
     command = ["discourse", "annotate", *models, "--text", "in.en", "--lang", "en", "--out", "out/o", "--jobs", "2"]
     with subprocess.Popen([sys.executable, "-m", "docmt", *command], cwd=tmp_path, stderr=subprocess.PIPE) as process:

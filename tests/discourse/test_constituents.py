@@ -29,7 +29,7 @@ def nary(letters, relation, *children):
 
 @st.composite
 def trees(draw, first=0, depth=3, above=None):
-    """Random n-ary trees. A list is never a child of a list of the same relation."""
+    """Random n-ary trees. A list is never the child of a list with the same relation."""
     if depth == 0 or draw(st.integers(0, 3)) == 0:
         return leaf(first)
     n = draw(st.integers(2, 4))
@@ -87,7 +87,7 @@ def test_satellites_are_binarized_nearest_first_right_before_left():
 
 
 def test_satellite_between_nuclei_keeps_its_head():
-    """It once went to the nucleus on its right."""
+    """It used to go to the nucleus on its right."""
     tree = join([leaf(i) for i in range(5)], "NSNNN", ("same", "b", "same", "same", "same"))
     left = join_pair(leaf(0), leaf(1), "NS", "b")
     right = join_pair(leaf(2), join_pair(leaf(3), leaf(4), "NN", "same"), "NN", "same")

@@ -21,7 +21,7 @@ from docmt.errors import UserError
 
 
 def test_conversion_of_a_small_tree_by_hand():
-    """Li et al. (2014): leftmost nucleus. Satellites on both sides. A list depends on its first member."""
+    """Li et al. (2014): leftmost nucleus, satellites on both sides. A list depends on its first member."""
     items = join([leaf(1), leaf(2), leaf(3)], "NNN", ("list",) * 3)
     tree = join([leaf(0), items, leaf(4)], "SNS", ("background", SPAN, "evaluation"))
     found = to_dependencies(tree, 5)
@@ -80,7 +80,7 @@ def test_depths_equal_a_walk_to_the_root(heads):
 
 @given(random_heads(), st.data())
 def test_merged_to_sentences_is_a_tree(heads, data):
-    """RST-Transformer §2.2: also where the EDUs of a sentence have heads in several others."""
+    """RST-Transformer §2.2, including sentences whose EDUs have heads in several other sentences."""
     ends = data.draw(st.sets(st.integers(1, len(heads)))) | {len(heads)}
     sentence_of, start = [], 0
     for sentence, end in enumerate(sorted(ends)):

@@ -1,4 +1,4 @@
-"""Discourse documents and their word syntax: what must fit, and their files."""
+"""Discourse documents and their word syntax: consistency, and files."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Trees that several tests need: random ones, and one deeper than Python's stack. `docmt discourse`."""
+"""Random trees, a tree that is deeper than Python's stack, and calls of `docmt discourse`."""
 
 from hypothesis import strategies as st
 
@@ -14,7 +14,7 @@ def run(*arguments):
 
 @st.composite
 def random_heads(draw, max_size=12):
-    """The heads of a random tree: units are attached in a random order, each to one before."""
+    """Heads of a random tree. Units are attached in random order to earlier units."""
     order = draw(st.permutations(range(draw(st.integers(1, max_size)))))
     heads = [NO_HEAD] * len(order)
     for i, unit in enumerate(order[1:], start=1):
@@ -23,7 +23,7 @@ def random_heads(draw, max_size=12):
 
 
 def deep_tree(n_edus, *letters, relation="r"):
-    """A right-branching tree whose nodes have one nuclearity after another."""
+    """A right-branching tree with these nuclearities from top to bottom."""
     tree = leaf(n_edus - 1)
     for edu in reversed(range(n_edus - 1)):
         tree = join_pair(leaf(edu), tree, letters[edu % len(letters)], relation)

@@ -1,4 +1,4 @@
-"""What the tests of evaluation share: hypotheses, files of a split, and calls of `docmt evaluate`."""
+"""Hypotheses, files of a split, and calls of `docmt evaluate` for tests of evaluation."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ LANGUAGES = {"src_lang": "en", "tgt_lang": "de"}
 
 
 def make_hypotheses(sentences, lengths=(2, 2, 2), *, documents=("a", "a", "b"), aligned=True, **extra):
-    """Hypotheses of instances. Their sentences if they are aligned, otherwise a list of sentences for each."""
+    """Hypotheses for instances: sentences if they are aligned, otherwise a list of sentences per instance."""
     hypotheses, start = [], 0
     for i, (length, document) in enumerate(zip(lengths, documents, strict=True)):
         places = {"instance": i, "document": document, "first_sentence": start, "n_sentences": length}
@@ -32,7 +32,7 @@ def make_hypotheses(sentences, lengths=(2, 2, 2), *, documents=("a", "a", "b"), 
 
 
 def make_test(hypotheses, reference=REFERENCE, *more, settings=None, prefix=Path("t"), **options):
-    """A translated test, from English to German unless the options say other languages."""
+    """A translated test, from English to German unless the options specify other languages."""
     values = {"src_lang": "en", "tgt_lang": "de", "more_references": more} | options
     return TranslatedTest(hypotheses, reference, settings or EvaluationSettings(), prefix, **values)
 
@@ -51,7 +51,7 @@ def write_hypotheses(path, hypotheses):
 
 
 def write_split(folder, documents, **sides):
-    """Write the split `test_t`: the lengths of its documents by name, and its text by language. Returns its options."""
+    """Write the split `test_t`: document lengths by name, and text by language. Returns its options."""
     index = ["document\tn_sentences", *(f"{name}\t{length}" for name, length in documents.items())]
     contents = {**sides, "documents.tsv": index}
     texts = [write_lines(folder / f"test_t.{suffix}", lines) for suffix, lines in contents.items()]
@@ -59,7 +59,7 @@ def write_split(folder, documents, **sides):
 
 
 def evaluate(command, **options):
-    """The exit code of a command. Lists are several values, mappings are JSON."""
+    """Exit code of a command. Lists are several values, mappings are JSON."""
     words = []
     for name, value in options.items():
         if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Scores of translations against an independent oracle, fixed numbers and ugly input."""
+"""Translation scores compared with an independent oracle and with fixed numbers, and scores of ugly input."""
 
 import math
 import random
@@ -22,7 +22,7 @@ def scores_by_metric(hypotheses, *references, settings=SETTINGS, tgt_lang="de"):
 
 
 def multi_bleu(hypotheses, references):
-    """BLEU of words between blanks: the definition of Papineni et al., corpus level, four orders, no smoothing."""
+    """BLEU of words between blanks, as Papineni et al. define it: corpus level, four orders, no smoothing."""
     right, total, n_hypothesis, n_reference = Counter(), Counter(), 0, 0
     for hypothesis, reference in zip(hypotheses, references, strict=True):
         ours, theirs = hypothesis.split(" ") if hypothesis else [], reference.split(" ") if reference else []
@@ -181,7 +181,7 @@ def test_d_bleu_of_doc2doc_is_multi_bleu():
 
 @pytest.mark.parametrize(("name", "scorer"), [("chrF++", CHRF(word_order=2)), ("TER", TER(case_sensitive=True))])
 def test_scores_on_request_are_those_of_sacrebleu(name, scorer):
-    """Of the whole test, and of the sums that resampling draws."""
+    """For the whole test, and for sums that resampling draws."""
     sentences = ["Der Hund bellt laut .", "", *REFERENCE[2:]]
     test = make_test(make_hypotheses(sentences), settings=EvaluationSettings(metrics=[name]))
     (row,) = (row for row in score_translations(test) if row["metric"] == name)

@@ -1,4 +1,4 @@
-"""COMET by a stand-in: what its program is given, and what is made of its scores."""
+"""COMET with a stand-in for its program: input, and use of the scores."""
 
 import json
 import sys
@@ -83,7 +83,7 @@ def test_what_is_missing_or_fails_is_one_line(study, capsys, written, settings, 
 
 
 def test_without_the_program_the_score_is_missing(study, capsys):
-    """As for all metrics: a study does not end after its trainings."""
+    """As for all metrics, so that a study does not fail after its trainings."""
     assert run(study, program="no-such-program") == 0
     (row,) = json.loads((study / "o.json").read_text())["scores"]
     assert (row["value"], row["n"]) == (None, 0)

@@ -1,4 +1,4 @@
-"""Contrastive accuracy by hand-counted cases."""
+"""Contrastive accuracy, counted by hand."""
 
 import json
 
@@ -78,7 +78,7 @@ NO_OUTPUT = "not written by `docmt decode score-candidates`"
 
 
 def test_scores_that_do_not_fit_are_refused():
-    """For the other misfits, see `test_scores_of_another_suite_are_refused`."""
+    """`test_scores_of_another_suite_are_refused` tests other differences."""
     with pytest.raises(UserError, match="1 scores for 2 candidates"):
         score_contrast([item("a")], {"a": [1.0]})
     with pytest.raises(UserError, match="item 'z'"):

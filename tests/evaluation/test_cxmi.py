@@ -1,4 +1,4 @@
-"""CXMI: what context adds to the log probability of a reference."""
+"""CXMI: the effect of context on the log probability of a reference."""
 
 import json
 
@@ -40,7 +40,7 @@ def test_sentences_of_aligned_models_sum_to_their_documents(study_files, max_bat
 
 
 def test_a_free_stream_counts_words_and_ends_only(study_files):
-    """Alone, a sentence of it has `<eod>` as one more label. In a document, `<s>` comes between sentences."""
+    """A single sentence has `<eod>` as an additional label. In a document, `<s>` comes between sentences."""
     trained = untrained(study_files, "document_transformer")
     src, tgt = DOCUMENTS[0], TARGETS[0]
     (sums,) = scorer(trained).score_sentences([Candidate(src, tgt)])
@@ -53,7 +53,7 @@ def test_a_free_stream_counts_words_and_ends_only(study_files):
 
 @pytest.mark.parametrize("tags", [(), ("en", "de")])
 def test_lone_sentence_has_the_same_labels(tags, tmp_path):
-    """By a model that predicts all symbols alike, so that only the number of labels counts."""
+    """The model predicts all symbols with equal probability, so that only the number of labels counts."""
     trained = untrained(make_study(tmp_path, tags=tags), "document_transformer")
     torch.nn.init.zeros_(trained.model.embedding.weight)
     candidates = [Candidate(DOCUMENTS[0], TARGETS[0])]

@@ -1,4 +1,4 @@
-"""Scores by groups of documents, and the standard errors that follow from them."""
+"""Scores by groups of documents, and the standard errors that follow from these scores."""
 
 import random
 
@@ -17,7 +17,7 @@ def values_of(row):
 
 
 def noisy_test(n_documents, *, seed=1, n_sentences=(1, 9)):
-    """Translations whose documents differ in length and in the share of wrong words."""
+    """Translations with documents that differ in length and in the proportion of wrong words."""
     rng = random.Random(seed)
     lengths = [rng.randint(*n_sentences) for _ in range(n_documents)]
     reference, translation = [], []
@@ -60,7 +60,7 @@ def test_every_metric_has_groups_of_documents(n_documents):
 
 
 def test_instances_of_a_document_stay_together():
-    """The first document of two instances is right, the second wrong."""
+    """The first document, with two instances, is right. The second is wrong."""
     hypotheses = make_hypotheses(
         ["a b c d e"] * 4 + ["x x x x x"] * 4, (2, 2, 2, 2), documents=("a", "a", "b", "b"), forced_ends=1
     )
@@ -76,7 +76,7 @@ def test_instances_of_a_document_stay_together():
 
 
 def test_unaligned_instances_have_groups():
-    """Without the first document, of two instances, none has as many sentences as the source."""
+    """Without the first document, which has two instances, no instance has as many sentences as its source."""
     rows = by_metric(score_bleu(make_test(make_hypotheses([["a", "b"], ["c"], ["d"]], aligned=False))))
     assert values_of(rows["sentence count preserved"]) == pytest.approx([200 / 3, 50 / 3], abs=1e-3)
 

@@ -1,4 +1,4 @@
-"""`docmt evaluate`, from files to files."""
+"""`docmt evaluate`, from input files to output files."""
 
 import csv
 import json
@@ -27,12 +27,12 @@ LINES = [f"Satz {i} ist , nun ja , ein ganz kurzer Satz ." for i in range(12)]
 
 @pytest.fixture
 def text(tmp_path):
-    """The options of a split."""
+    """Options of a split."""
     return write_split(tmp_path, {"a": 5, "b": 7}, en=LINES, de=LINES)
 
 
 def score(folder, text, lines=LINES, **options):
-    """Score hypotheses. The rows by metric, and the rest of the score file."""
+    """Score hypotheses. Returns rows by metric, and the rest of the score file."""
     path = write_hypotheses(folder / "test_t.jsonl", make_hypotheses(lines, (5, 7), documents="ab"))
     assert evaluate("run", outputs=path, **text, **RUN, out=folder / "s.json", **options) == 0
     content = json.loads((folder / "s.json").read_text())
@@ -203,7 +203,7 @@ def test_a_difference_needs_outputs_of_both_systems(text, ours, theirs, message,
 
 @pytest.mark.parametrize("fingerprint", [None, "abc"])
 def test_scores_and_differences_record_the_fingerprint(tmp_path, text, fingerprint):
-    """Called without the options that all commands share."""
+    """Called without options that all commands share."""
     path = write_hypotheses(tmp_path / "test_t.jsonl", make_hypotheses(LINES, (5, 7), documents="ab"))
     words = ["--outputs", path, "--texts", *text["texts"], "--src-lang", "en", "--tgt-lang", "de", "--dataset", "d"]
     words += ["--settings", '{"metrics": ["s-BLEU"]}', "--out", tmp_path / "o.json"]

@@ -1,4 +1,4 @@
-"""Reading hypotheses and references: what does not fit is refused, with file and line."""
+"""Reading hypotheses and references. Files that do not match are refused, with file and line."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Several references: plain lines against the refsets of NIST and WMT, from files to scores and paired tests."""
+"""Several references: plain lines and refsets of NIST and WMT, from files to scores and paired tests."""
 
 import json
 import random
@@ -20,7 +20,7 @@ def draw_text(seed):
 
 
 def marked(text, *, name="", names=NAMES, lengths=INDEX.lengths):
-    """A document after the other, in SGML."""
+    """SGML with one document after the other."""
     lines, rest = [], iter(text)
     for document, length in zip(names, lengths, strict=True):
         lines.append(f'<DOC docid="{document}"{name}><p>')
@@ -40,7 +40,7 @@ FIRST, *MORE = (draw_text(seed) for seed in range(4))
 
 
 def part_of(sentences, documents, letter):
-    """All further references of some documents."""
+    """All further references for some documents."""
     chosen = {"names": NAMES[documents], "lengths": INDEX.lengths[documents]}
     return "".join(marked(text[sentences], name=f" sysid={letter}{i}", **chosen) for i, text in enumerate(MORE))
 

@@ -1,4 +1,4 @@
-"""Generative accuracy: the rules against plain ones, known rates, and files of translations."""
+"""Generative accuracy: rules compared with plain implementations, exact rates, and translation files."""
 
 import random
 

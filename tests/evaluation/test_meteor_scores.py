@@ -1,4 +1,4 @@
-"""METEOR: the real program on segments whose scores follow from its definition, ugly text, and what is missing."""
+"""METEOR: the real program on segments with scores that follow from its definition, ugly text, and missing parts."""
 
 import shutil
 
@@ -201,7 +201,7 @@ def test_nearest_reference_counts():
 @needs_meteor
 @pytest.mark.parametrize("machine", ["az", "en"])
 def test_case_is_that_of_the_target_language(monkeypatch, machine):
-    """Java lower-cases I to the dotless letter if the machine is Turkish, and METEOR ignores case."""
+    """On a Turkish machine, Java lower-cases I to the dotless letter. METEOR ignores case."""
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", f"-Duser.language={machine} -Duser.country={machine.upper()}")
     settings = EvaluationSettings(metrics=["METEOR"])
     german = make_hypotheses(["IM INNERN IST INFORMATION", *[""] * 5])

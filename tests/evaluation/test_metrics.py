@@ -1,4 +1,4 @@
-"""The registry of metrics: what settings, report and manual take from it."""
+"""The registry of metrics, as settings, report and manual use it."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Paired tests against a baseline: how often they find what is not there, and agreement with other programs."""
+"""Paired tests against a baseline: the rate of false positives, and agreement with other programs."""
 
 import importlib.util
 import itertools
@@ -77,7 +77,7 @@ def compare(ours, theirs, reference, settings=SETTINGS):
 @pytest.mark.parametrize("n", [1, 5, 12, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 3, 8, 25))])
 @pytest.mark.parametrize("metric", [*simulation.TESTED, "contrastive accuracy"])
 def test_equal_systems_rarely_get_stars(metric, n):
-    """benchmarks/significance.py has the same for 100 segments and more pairs."""
+    """benchmarks/significance.py tests 100 segments and more pairs."""
     rng = random.Random(f"{metric} {n}")
     marks = [simulation.simulate(metric, n, rng).mark for _ in range(100)]
     assert marks.count("**") <= 2
@@ -94,7 +94,7 @@ def test_better_systems_are_mostly_found(metric):
 @pytest.mark.parametrize("seeds", [1, 2])
 @pytest.mark.parametrize(("n", "mark"), [(1, ""), (5, ""), (6, "*"), (11, "*"), (12, "**")])
 def test_the_fewest_segments_for_marks(n, mark, seeds):
-    """A system that is better at every segment by as much: nothing could be clearer."""
+    """The clearest case is a system that is equally better at every segment."""
     reference = [f"a{i} b{i} c{i} d{i} e{i} f{i}" for i in range(n)]
     good, bad = make_run(reference), make_run([f"a{i} b{i} c{i} d{i} x y" for i in range(n)])
     (row,) = compare([good] * seeds, [bad] * seeds, reference)
@@ -191,7 +191,7 @@ def test_interval_of_a_mean_is_students(n):
 
 @pytest.mark.parametrize(("n", "lowest", "highest"), [(1, 0, 0.05), (3, 0, 0.05), (60, 0.03, 0.07)])
 def test_equal_systems_differ_in_one_of_twenty(n, lowest, highest):
-    """Of few segments, at most as many."""
+    """With few segments, at most as many."""
     rng = random.Random(1)
     found = []
     for _ in range(N_TRIALS):
@@ -204,7 +204,7 @@ def test_equal_systems_differ_in_one_of_twenty(n, lowest, highest):
 
 
 def test_p_values_equal_sacrebleu():
-    """Its randomization. Its bootstrap tests one side, and finds two to three times as many equal systems to differ."""
+    """sacreBLEU's randomization. Its bootstrap is one-sided, and marks two to three times as many equal systems."""
     logging.getLogger("sacrebleu").setLevel(logging.WARNING)
     rng = random.Random(2)
     for better in (0.3, 0.28, 0.25, 0.2):
@@ -220,7 +220,7 @@ def test_p_values_equal_sacrebleu():
 
 
 def test_resamples_are_those_of_sacrebleus_bootstrap():
-    """Its p follows from our resamples by its own rule, which subtracts the mean of absolute differences."""
+    """The bootstrap's p follows from docmt's resamples. Its rule subtracts the mean of absolute differences."""
     logging.getLogger("sacrebleu").setLevel(logging.WARNING)
     rng = random.Random(8)
     metric = metrics.bleu(SETTINGS, "de")
@@ -262,7 +262,7 @@ def test_seeds_are_averaged_over_the_same_sentences():
 
 @pytest.mark.parametrize("numbers", [(3, 2), (2, 3), (1, 2), (2, 2)])
 def test_all_seeds_count_equally_often_in_randomization_too(numbers):
-    """The plain computation gives the segments' differences of means all combinations of signs."""
+    """The plain computation applies all combinations of signs to the mean differences of segments."""
     rng = np.random.default_rng(1)
     rows = [rng.normal(mean, 1, size=(n, 8, 1)) for mean, n in zip((0.5, 0), numbers, strict=True)]
     pair = [[metrics.SegmentCounts(run, lambda sums: sums[..., 0]) for run in runs] for runs in rows]

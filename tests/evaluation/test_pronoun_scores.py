@@ -1,4 +1,4 @@
-"""APT: every case by hand, the weights, the search near a missing link, the lists, and what is missing."""
+"""APT: all cases by hand, weights, search near a missing link, lists, and missing parts."""
 
 import random
 from pathlib import Path
@@ -76,7 +76,7 @@ def test_alignments_are_averaged_with_their_range():
 
 
 def plain_search(position, source, target, links):
-    """The authors' search, step by step, with its weights of the candidates as a list."""
+    """The authors' search, step by step, with a list of candidate weights."""
     aligned = sorted(j for i, j in links if i == position)
     pronouns_of_lists = {*LISTS.target}.union(*LISTS.identical, *LISTS.equivalent)
     words = [target[j] for j in aligned if target[j] in pronouns_of_lists]
@@ -137,7 +137,7 @@ def translated(prefix, hypotheses, reference=REFERENCE, *, source=(), src_lang="
 
 @pytest.fixture
 def score_aligned(monkeypatch):
-    """Scores a test with two alignments by hand, of the source with the hypotheses and with the reference."""
+    """Scores for a test with two alignments by hand, from source to hypotheses and to the reference."""
 
     def score(test, *alignments):
         links = [set(map(read_link, line.split())) for text in alignments for line in text.splitlines()]

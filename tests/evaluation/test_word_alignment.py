@@ -1,4 +1,4 @@
-"""Word alignments: merging of directions, and the real aligner on a toy corpus."""
+"""Word alignments: combining directions, and the real aligner on a toy corpus."""
 
 import random
 
@@ -15,7 +15,7 @@ needs_aligner = pytest.mark.skipif(not ALIGNER, reason="eflomal is not installed
 
 @pytest.mark.parametrize("written", ["0-0\n0-0\n", "0:0\n", "0--1\n", "0-\n", ""])
 def test_links_of_an_unknown_form_are_refused(tmp_path, written):
-    """A stand-in of the aligner writes them for one sentence."""
+    """A stand-in for the aligner writes links for one sentence."""
     program = tmp_path / "aligner"
     program.write_text(f'#!/bin/sh\nprintf "{written}" > "$6"\nprintf "{written}" > "$8"\n')
     program.chmod(0o755)

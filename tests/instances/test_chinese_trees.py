@@ -1,4 +1,4 @@
-"""Chinese: EDUs of jieba's words, and of a treebank's words, over the subwords of the text stage."""
+"""Chinese: EDUs with jieba's words, and with a treebank's words, over subwords from the text stage."""
 
 import pytest
 
@@ -25,7 +25,7 @@ LINES = [
 
 
 class EveryWord:
-    """A stand-in for a segmenter: each word is an EDU."""
+    """A stand-in for a segmenter. Every word is an EDU."""
 
     def encode(self, sentences):
         return [SegmenterOutput(list(range(1, len(words))), None, None) for words in sentences]
@@ -39,7 +39,7 @@ def make_pipeline(**values):
 
 
 def edus_over_subwords(placed, sentences):
-    """The subwords of each EDU, sentence by sentence."""
+    """Subwords of the EDUs, sentence by sentence."""
     lengths = iter(placed.edu_lengths.tolist())
     for subwords, n_edus in zip(sentences, placed.edu_counts.tolist(), strict=True):
         sizes = [next(lengths) for _ in range(n_edus)]
@@ -67,7 +67,7 @@ def test_each_edu_is_exactly_its_subwords(values):
 
 
 def test_boundaries_between_the_words_of_a_treebank():
-    """A treebank may cut words where jieba does not. A boundary inside a word of the text moves to its end."""
+    """A treebank may cut words where jieba does not. A boundary inside a text word moves to its end."""
     line = "在北京大学读书的中国学生们"
     assert sentence_words(line, "zh") == ("在", "北京大学", "读书", "的", "中国", "学生", "们")
     words = ("在", "北京", "大学", "读书", "的", "中国", "学生们")

@@ -1,4 +1,4 @@
-"""From subword text to arrays on disk and back."""
+"""From subword text to arrays on disk and back to documents."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ VOCABULARY = Vocabulary.from_symbols(WORDS)
 
 
 def build(documents, *, out=None, **values):
-    """Instances of documents of (source, target) sentences, written to a folder and loaded."""
+    """Instances from documents with (source, target) sentences, written to a folder and loaded."""
     src = [pair[0] for document in documents for pair in document]
     tgt = [pair[1] for document in documents for pair in document]
     index = DocumentIndex(tuple(f"doc{i}" for i in range(len(documents))), tuple(map(len, documents)))
@@ -25,7 +25,7 @@ def build(documents, *, out=None, **values):
 
 
 def repeated(*lengths):
-    """A document of sentences of so many words on both sides."""
+    """A document with sentences of these lengths on both sides."""
     return [(["a"] * length, ["b"] * length) for length in lengths]
 
 

@@ -1,4 +1,4 @@
-"""Arrays and trees in a folder of instances: written, read back, and refused when they do not fit."""
+"""Arrays and trees in a folder of instances: written, read, and refused if they do not match."""
 
 from dataclasses import replace
 

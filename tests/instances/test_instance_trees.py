@@ -1,4 +1,4 @@
-"""EDUs and trees over subwords: boundaries, cuts, and what must be refused."""
+"""EDUs and trees over subwords: boundaries, cuts, and refused input."""
 
 import json
 import random
@@ -54,7 +54,7 @@ def test_boundaries_fall_between_tokens(words, starts, subwords, lengths):
 
 @pytest.mark.parametrize("lang", ["en", "de", "fr", "cs"])
 def test_normalized_text_has_the_same_boundaries(lang):
-    """Against the text before each boundary, normalized by itself."""
+    """Compared with the separately normalized text before a boundary."""
     tokenizer, generator = get_tokenizer(lang, normalize=True), random.Random(1)
     parts = [*"%…—–„“‚‘’»«›‹´`½№²♪?!", "He", "yes", "5", "10", "café", "ﬁne", "“Yes”", "l’eau"]
     for _ in range(300):
@@ -109,7 +109,7 @@ TEXT, INDEX = [list("abc"), list("def"), list("ghi"), list("abc")], DocumentInde
 
 
 def build(tmp_path, *, max_tokens=8, subset=None):
-    """Two documents: sentences of 3, 3, 3 and of 3 tokens. The first has EDUs of 1 + 2 words in sentence 2."""
+    """Documents with sentence lengths 3, 3, 3 and 3. In the first one, sentence 2 has EDUs with 1 + 2 words."""
     first = document(["a b c", "d e f", "g h i"], [[], [1], []], [2, 0, -1, 0])
     second = document(["a b c"], [[2]], [-1, 0], name="e")
     path = tmp_path / "train.discourse.jsonl"

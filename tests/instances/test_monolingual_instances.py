@@ -1,4 +1,4 @@
-"""Instances of one language: pieces of documents, one side on disk, ready to be noised."""
+"""Monolingual instances: pieces of documents, with one side on disk, ready for noise."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ SENTENCES = st.lists(st.sampled_from([*WORDS, "unknown", "[MASK1]"]), max_size=6
 
 
 def build(documents, *, is_parallel=False, out=None, **values):
-    """Instances of a monolingual text, or of a parallel text with two equal sides."""
+    """Instances from a monolingual text, or from a parallel text with two equal sides."""
     index = DocumentIndex(tuple(f"d{i}" for i in range(len(documents))), tuple(map(len, documents)))
     sentences = [sentence for document in documents for sentence in document]
     tgt = sentences if is_parallel else None

@@ -1,4 +1,4 @@
-"""Packed instances, language tags before sentences, and documents seen as sentences."""
+"""Packed instances, language tags before sentences, and documents as single sentences."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""Document restoration: Figure 2 of cross-task pre-training, the rules of gap sentences, and reproducible noise."""
+"""Document restoration: Figure 2 of cross-task pre-training, rules for gap sentences, and reproducible noise."""
 
 from itertools import pairwise
 
@@ -14,11 +14,11 @@ from docmt.instances.storage import InstanceSet
 from docmt.text.vocabulary import BOS, EOS, SPECIALS, Vocabulary, extra_specials
 
 SYMBOLS = RestorationSymbols(gap_mask=6, token_mask=7, first_word=10, n_symbols=20)
-"""Words 10 to 19 are drawn at random. The documents below are of words from 100 on, each only once."""
+"""Words 10 to 19 are drawn at random. The documents below contain unique words from 100."""
 
 
 def make_document(lengths):
-    """Tokens and lengths of a document of words that stand nowhere else in it."""
+    """Tokens and lengths of a document with unique words."""
     words = iter(range(100, 100 + sum(lengths)))
     sentences = [[BOS, *(next(words) for _ in range(length)), EOS] for length in lengths]
     return np.concatenate(sentences).astype(np.int32), np.array([len(sentence) for sentence in sentences])
@@ -34,7 +34,7 @@ def noise(document, *, seed=(1, 2, 3), **values):
 
 
 def test_figure_2_word_by_word():
-    """Six sentences, of which the third and the fifth are gap sentences."""
+    """Six sentences. The third and the fifth are gap sentences."""
     clean = ["we met", "at the station", "it rained", "all the night", "then we left", "nobody saw us"]
     masked = ["we [MASK2]", "[MASK2] the station", "[MASK2] rained", "all the left"]
     masked += ["then [MASK2] left", "nobody saw us"]

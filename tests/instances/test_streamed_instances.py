@@ -1,4 +1,4 @@
-"""Instances built as a stream: the files of a plain computation on whole arrays, bit by bit."""
+"""Instances from a stream have the same files as a plain computation on whole arrays, bit by bit."""
 
 import json
 from dataclasses import replace
@@ -26,14 +26,14 @@ DOCUMENTS = st.lists(st.lists(st.tuples(SENTENCES, SENTENCES), min_size=1, max_s
 
 @pytest.fixture(scope="module", autouse=True)
 def small_blocks():
-    """Blocks so small that every text has several."""
+    """Blocks that are so small that every text has several."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(building, "SENTENCES_OF_A_BLOCK", 3)
         yield
 
 
 def plain(documents, values):
-    """Instances as lists: document and pairs of encoded sentences, cut and chosen with everything in memory."""
+    """Instances as lists of documents and encoded sentence pairs, cut and selected in memory."""
     instances = []
     for number, document in enumerate(documents):
         costs = [max(map(len, pair)) + 2 for pair in document]
@@ -104,7 +104,7 @@ def test_array_in_parts_equals_numpy(tmp_path, dtype, lengths):
 
 
 def random_trees(generator, n_sentences):
-    """Trees of a document: every unit depends on an earlier one, or is a root."""
+    """Trees of a document. A unit depends on an earlier unit, or is a root."""
 
     def heads(n):
         return np.array([generator.integers(-1, i) if i else -1 for i in range(n)], dtype=np.int64)
@@ -116,9 +116,9 @@ def random_trees(generator, n_sentences):
 
 
 def plain_heads(documents, numbers):
-    """Heads of the units that are in an instance, counted one by one, and the number of arcs that are cut.
+    """Heads of units that are in an instance, counted one by one, and the number of cut arcs.
 
-    Each document is a list of heads. `numbers` are the instances of its units.
+    A document is a list of heads. `numbers` contains the instances of its units.
     """
     kept, n_cut = [], 0
     for heads, instances in zip(documents, numbers, strict=True):

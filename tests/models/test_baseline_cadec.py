@@ -1,4 +1,4 @@
-"""CADec: against its equations token by token, what it sees, and its drafts."""
+"""CADec: equations token by token, influence of tokens, and drafts."""
 
 import contextlib
 import math
@@ -30,7 +30,7 @@ COUNTS = [5, 1, 7, 2]
 
 
 def batch_of(model, documents, drafts=None, **options):
-    """A batch. Drafts are one sentence after another."""
+    """A batch. Drafts are lists of sentences."""
     if drafts is None:
         return make_batch(model.settings, documents, **options)
     sentences = iter(drafts)
@@ -39,12 +39,12 @@ def batch_of(model, documents, drafts=None, **options):
 
 
 def random_drafts(counts, *, seed=9):
-    """Empty ones among them, and others that are longer than the references."""
+    """Some drafts are empty, and others are longer than the references."""
     return [sentence for _, tgt in random_documents(counts, seed=seed, longest=9) for sentence in tgt]
 
 
 def read_rows(attention, query, rows, distances):
-    """Multi-head attention of one token to rows [n, E] at distances, head by head; [D]."""
+    """Multi-head attention from one token to rows [n, E] at distances, head by head. Returns [D]."""
     width = len(query)
     size, biases = width // attention.heads, attention.in_bias.split(width)
     if attention.memory_weight is None:
@@ -69,7 +69,7 @@ def read_rows(attention, query, rows, distances):
 
 
 def with_distances(parts):
-    """Rows of sentences, the nearest last, with the distance of each row."""
+    """Rows of sentences, ending with the nearest sentence, with the distance per row."""
     back = [distance for distance, part in zip(range(len(parts) - 1, -1, -1), parts, strict=True) for _ in part]
     return torch.cat(parts), back
 
@@ -82,7 +82,7 @@ def second_layer(layer, states, sources, translations):
 
 
 def literal(model, document, drafts):
-    """Decoder states of a document of source and target sentences with marks, and drafts of all."""
+    """Decoder states for a document with source and target sentences with marks, and drafts of all sentences."""
     src, tgt, drafts = ([torch.as_tensor(sentence) for sentence in side] for side in (*document, drafts))
     n, outputs = model.settings.n_before, []
     encoded = [encode_sentence(model, tokens) for tokens in src]
@@ -126,7 +126,7 @@ def test_batch_equals_single_documents():
 
 @pytest.mark.parametrize("mode", [True, False])
 def test_first_sentence_equals_the_sentence_model(mode):
-    """In training, too, and without its dropout. And all sentences without context."""
+    """This also holds in training without dropout, and for all sentences without context."""
     model = make_model("cadec", dropout=0.5).train(mode)
     documents = random_documents([1, 3], seed=1)
     batches = [batch_of(model, documents, context=context) for context in ("document", "none")]
@@ -158,7 +158,7 @@ SEEN = {
 
 @pytest.mark.parametrize("is_attached", SEEN)
 def test_what_a_model_sees(is_attached, monkeypatch):
-    """Exactly, by gradients of the output of each token, which sees no later words of the sentence."""
+    """Exact influence by gradients of the output. A token attends to no later words in its sentence."""
     model = make_model("cadec")
     if is_attached:
         monkeypatch.setattr(torch, "no_grad", contextlib.nullcontext)
@@ -193,7 +193,7 @@ def test_what_a_model_sees(is_attached, monkeypatch):
 
 @pytest.fixture
 def notes(monkeypatch):
-    """The labels and the states of drafts, as `translated` is given them: before those of the target."""
+    """Labels and draft states that `translated` gets, before the target."""
     found, plain = [], SecondDecoder.translated
 
     def note(model, labels, states):
@@ -205,7 +205,7 @@ def notes(monkeypatch):
 
 
 def plain_draft(model, tokens, memory, length, noise):
-    """Word after word, up to `</s>` or so many. The most likely ones without noise."""
+    """Word after word, up to `</s>` or the limit. Without noise, the most likely words."""
     words = []
     while len(words) < length and EOS not in words:
         states = decode_sentence(model, torch.tensor([BOS, *words, EOS]), memory)
@@ -250,7 +250,7 @@ def test_drafts_become_samples_or_greedy(mode, notes, monkeypatch):
 
 
 def test_a_draft_that_ends_early_is_repeated(monkeypatch):
-    """The rows that attention reads, of drafts that are made to be `7 8 </s> 9 9 9 9 9`, and `9 9 9`, which is cut."""
+    """Rows that attention reads, for drafts that are forced to be `7 8 </s> 9 9 9 9 9`, and `9 9 9`, a cut draft."""
     model, read = make_model("cadec"), []
     monkeypatch.setattr(cadec, "draw_words", lambda *_: torch.tensor([9] * 3 + [7, 8, EOS, 9, 9, 9, 9, 9]))
     plain = model.context.second_pass
@@ -283,7 +283,7 @@ def test_half_of_the_drafts_are_references(notes):
 
 
 def test_language_tags_leave_drafts_empty(monkeypatch, tmp_path):
-    """The tags and masks of a vocabulary are no words, so they replace none."""
+    """Tags and masks in a vocabulary are no words, so they cannot replace words."""
     drawn = []
     monkeypatch.setattr(cadec, "corrupt", lambda labels, _, words: drawn.append(words) or labels)
     study = make_study(tmp_path, tags=("en", "de"))

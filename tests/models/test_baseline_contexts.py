@@ -1,4 +1,4 @@
-"""DocT, HAN and SAN: against their equations token by token, what they see, and the cases without context."""
+"""DocT, HAN and SAN: equations token by token, influence of tokens, and cases without context."""
 
 import math
 
@@ -20,7 +20,7 @@ COUNTS = [5, 1, 7, 2]
 
 
 def hierarchical(module, row, before):
-    """The states of the previous sentences, the nearest first."""
+    """States of previous sentences. The nearest sentence comes first."""
     if not before:
         return row
     vectors = [read(module.words, normalize(module.words_norm, row), states) for states in before]
@@ -30,14 +30,14 @@ def hierarchical(module, row, before):
 
 
 def plain_sparsemax(scores):
-    """By its definition: the threshold with which what is above it sums to 1."""
+    """By definition, with the threshold above which values sum to 1."""
     ordered = sorted(scores.tolist(), reverse=True)
     n = max(k for k in range(1, len(ordered) + 1) if 1 + k * ordered[k - 1] > sum(ordered[:k]))
     return (scores - (sum(ordered[:n]) - 1) / n).clamp_min(0)
 
 
 def selective(module, row, others):
-    """The states of the words of the other sentences that have any."""
+    """Word states of all other non-empty sentences."""
     if not others:
         return row
     width = len(row)
@@ -60,7 +60,7 @@ def selective(module, row, others):
 
 
 def with_sentences_before(module, sentences, n):
-    """Hierarchical attention on all states of a document."""
+    """Hierarchical attention for all states in a document."""
     return [
         torch.stack([hierarchical(module, row, sentences[max(0, i - n) : i][::-1]) for row in states])
         for i, states in enumerate(sentences)
@@ -68,7 +68,7 @@ def with_sentences_before(module, sentences, n):
 
 
 def with_other_sentences(context, sentences):
-    """Selective attention on all states of a document."""
+    """Selective attention for all states in a document."""
     words, outputs = [states[1:-1] for states in sentences], []
     for i, states in enumerate(sentences):
         others = [w for j, w in enumerate(words) if len(w) and (j < i or (j > i and context.sees_future))]
@@ -77,7 +77,7 @@ def with_other_sentences(context, sentences):
 
 
 def literal(model, document):
-    """Decoder states of a document of source and target sentences with marks."""
+    """Decoder states for a document with source and target sentences with marks."""
     src, tgt = ([torch.as_tensor(sentence) for sentence in side] for side in document)
     kind, context, n = model.settings.context.kind, model.context, model.settings.n_before
     rows = [None] * len(src)
@@ -118,7 +118,7 @@ def without_words(n):
 @pytest.mark.parametrize("kind", KINDS)
 @torch.no_grad()
 def test_without_context_equals_the_sentence_model(kind):
-    """The first sentence of a document. For SAN, one whose neighbors have no words."""
+    """The first sentence in a document. For SAN, a sentence whose neighbors have no words."""
     model = make_model(kind).double()
     (src, tgt), *_ = random_documents([3], seed=1)
     document = (src[:1] + without_words(2), tgt) if kind == "san" else (src, tgt)
@@ -156,7 +156,7 @@ SEEN = {
 
 @pytest.mark.parametrize(("kind", "is_attached"), SEEN)
 def test_what_a_model_sees(kind, is_attached, monkeypatch):
-    """Exactly, by gradients of the output of each sentence. Context without gradients has none in training."""
+    """Exact influence by gradients of the output. Context without gradients has no influence in training."""
     if is_attached:
         monkeypatch.setattr(torch.Tensor, "detach", lambda self: self)
     model = make_model(kind)

@@ -1,4 +1,4 @@
-"""Flat-Transformer: a window in which the own sentence is marked, against its equations token by token."""
+"""Flat-Transformer: a window that marks the current sentence, compared with its equations token by token."""
 
 from functools import partial
 
@@ -27,7 +27,7 @@ WIDTH, HEADS = 8, 2
 
 
 def literal(attention, hidden, tokens, window):
-    """Keys and values of other sentences get another vector than those of the own one."""
+    """Keys and values get different vectors in the current sentence and in other sentences."""
     q, k, v = (projected(attention, hidden, n) for n in range(3))
     keys, values = attention.distances.keys, attention.distances.values
 
@@ -57,7 +57,7 @@ def test_segments_are_added_to_keys_and_values(name, window):
 
 
 def test_layers_reach_one_window_back():
-    """Four layers: three windows of one sentence, then the own sentence."""
+    """Four layers: three with a window of one sentence, then one for the current sentence."""
     model = make_model("flat_transformer", encoder_layers=4)
     documents = random_documents((7,), seed=2)
     batch = make_batch(model.settings, documents)
@@ -69,7 +69,7 @@ def test_layers_reach_one_window_back():
 
 
 def test_segments_count_in_entropies():
-    """A vector that all queries like draws all attention to the own sentence, where there is only one token."""
+    """A vector that is similar to all queries attracts all attention to the current sentence, with one token."""
     model = make_model("flat_transformer")
     attention = model.encoder[0].self_attention
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Hybrid Context: distances between sentences, the gate and the memory of the decoder, against plain equations."""
+"""Hybrid Context: sentence distances, and the gate and memory of the decoder, compared with plain equations."""
 
 from functools import partial
 
@@ -27,7 +27,7 @@ K = WIDTH // HEADS
 
 
 def literal_distances(attention, hidden, tokens):
-    """k_j + r_δ and v_j + r_δ with δ = sentence of i − sentence of j, between −20 and 20."""
+    """k_j + r_δ and v_j + r_δ, where δ = sentence(i) − sentence(j), between −20 and 20."""
     q, k, v = (projected(attention, hidden, n) for n in range(3))
     keys, values = attention.distances.keys[:, 0], attention.distances.values[:, 0]
 
@@ -45,7 +45,7 @@ def literal_distances(attention, hidden, tokens):
 
 
 def literal_memory(attention, hidden, tokens):
-    """Transformer-XL: keys and values of the sentence before come from states without gradient."""
+    """Transformer-XL: keys and values of the previous sentence come from states without gradient."""
     q = projected(attention, hidden, 0)
     near, far = ([projected(attention, rows, n) for n in (1, 2)] for rows in (hidden, hidden.detach()))
     matrix, bias = attention.distances.matrix, attention.distances.bias
@@ -113,7 +113,7 @@ def test_words_know_their_sentence_up_to_twenty():
 
 
 def test_the_target_before_matters_but_gets_no_gradient():
-    """Each of the two decoder layers reaches one sentence further back."""
+    """Both decoder layers extend the reach by one sentence."""
     model = make_model("hybrid_context")
     generator = np.random.default_rng(3)
     src, tgt = ([random_sentence(generator, 3) for _ in range(5)] for _ in range(2))

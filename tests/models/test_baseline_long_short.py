@@ -1,4 +1,4 @@
-"""LSTM-Transformer: heads that see the sentence and heads that see the instance, against one plain attention."""
+"""LSTM-Transformer: heads for sentences and heads for instances, compared with a plain attention."""
 
 from functools import partial
 
@@ -26,7 +26,7 @@ WIDTH, HEADS = 16, 4
 
 
 def literal(attention, query, memory, layout, slot):
-    """The projections of all heads, each head with its own mask, one output projection."""
+    """Projections of all heads, one mask per head, one output projection."""
     memory = query if memory is None else memory
     queries, keys = (places(layout, side) for side in SIDES[slot])
     parts = (attention.group, attention.global_)
@@ -63,7 +63,7 @@ def test_heads_must_be_shared_evenly():
 
 
 def test_starts_from_all_heads():
-    """With one sentence, both kinds of heads see the same, so that it is the sentence model."""
+    """With one sentence, both kinds of heads read the same tokens, as in the sentence model."""
     sentence, model = make_model("sentence_transformer", seed=3), make_model("lstm_transformer", heads=2)
     copied = copy_weights(model, sentence.state_dict())
     assert copied == {name for name, _ in model.named_parameters()}

@@ -1,4 +1,4 @@
-"""Attention by blocks of queries against the formula."""
+"""Attention by blocks of queries, compared with the formula."""
 
 import numpy as np
 import pytest

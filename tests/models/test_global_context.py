@@ -1,4 +1,4 @@
-"""The global context encoder: against Eq. 1–7 sentence by sentence, isolation of documents, and the use without it."""
+"""The global context encoder: Eq. 1–7 sentence by sentence, isolation of documents, and use without context."""
 
 import numpy as np
 import pytest
@@ -19,11 +19,11 @@ LAYOUTS = {
     "thirty sentences": (tuple(2 + i % 9 for i in range(30)), (3, 4)),
     "one long sentence": ((1, 70, 2), (3,)),
 }
-"""Source tokens of each sentence of each document, marks included where there is room for them."""
+"""Numbers of source tokens per sentence and document, including marks if there is room for them."""
 
 
 def literal_document(model, sentences):
-    """H′ of every sentence of a document of token tensors, as §2.2.1 writes it."""
+    """H′ for all sentences in a document of token tensors, as in §2.2.1."""
     context = model.context
     encoded = [encode_sentence(model, sentence) for sentence in sentences]
     states = [embed(model, sentence) for sentence in sentences]
@@ -37,7 +37,7 @@ def literal_document(model, sentences):
 
 
 def make_case(layout, *, seed=0):
-    """A batch of random tokens of so many source tokens per sentence."""
+    """A batch of random tokens with these source sentence lengths."""
     generator = np.random.default_rng(seed)
     src = [[generator.integers(6, 24, length) for length in document] for document in layout]
     tgt = [[random_sentence(generator, int(generator.integers(0, 5)), 24) for _ in document] for document in layout]
@@ -122,9 +122,11 @@ TABLE_9 = {
     "en-de": (33_700, 33_700, 61.4, 64.0),
     "zh-en": (71_200, 76_000, 80.6, 86.2),
 }
-"""The paper does not give the sizes of its vocabularies, so they are what the totals leave for embeddings. What its own
-model has beside the Transformer does not depend on them, yet the paper adds 2.6 M in one pair and 5.6 M in the other:
-the two models of the second pair cannot have had the same vocabulary."""
+"""The paper does not specify vocabulary sizes. They follow from the totals.
+
+The parameters that its model adds to the Transformer do not depend on vocabulary sizes, but the paper adds 2.6 M for
+one pair and 5.6 M for the other. The two models for the second pair therefore cannot have had the same vocabulary.
+"""
 
 
 @pytest.mark.parametrize("pair", TABLE_9)

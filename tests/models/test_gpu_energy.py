@@ -1,4 +1,4 @@
-"""Energy of GPUs, read from a library with NVML's functions."""
+"""GPU energy, read from a library with the functions of NVML."""
 
 import shutil
 import subprocess
@@ -31,7 +31,7 @@ int nvmlDeviceGetTotalEnergyConsumption(void *handle, unsigned long long *energy
 
 @pytest.fixture
 def driver(tmp_path, monkeypatch):
-    """A function that installs a driver. `result` is NVML's error number or 0, and `uuid` is what torch reports."""
+    """A function that installs a driver. `result` is NVML's error number or 0, and `uuid` comes from torch."""
 
     def install(*, result=0, uuid="0c1d"):
         (tmp_path / "nvml.c").write_text(NVML.replace("RESULT", str(result)))

@@ -1,4 +1,4 @@
-"""Marks around sentences as a setting of the model, in batches, trees and searches."""
+"""Marks around sentences as a model setting, in batches, trees and searches."""
 
 import numpy as np
 import pytest
@@ -42,7 +42,7 @@ def test_marks_surround_the_same_words():
 
 
 def test_a_source_sentence_needs_a_mark():
-    """An empty one would have no token to attend to."""
+    """An empty sentence would have no token."""
     with pytest.raises(UserError, match="src_before and src_after are both empty"):
         model_settings(marks={"src_before": [], "src_after": []})
 
@@ -87,7 +87,7 @@ def test_random_numbers_follow_the_tokens_read(study_files):
 
 @pytest.mark.parametrize("architecture", ["sentence_transformer", "g_transformer"])
 def test_forced_first_label_is_no_word(architecture):
-    """Searching with a start and a forced label equals teacher forcing with both, word by word."""
+    """Search with a start and a forced label equals teacher forcing with both, word by word."""
     model = make_model(architecture, marks={**PREFIX, "tgt_before": ["</s>", "<s>"]}, seed=3)
     src = [np.array([BOS, 9, 10, 11, EOS]), np.array([BOS, 12, EOS])]
     layout = AttentionLayout.of_source(np.array([5, 3]), np.array([2]), settings=model.settings)

@@ -10,7 +10,7 @@ from docmt.training.loss import LossModule
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_layerwise_conversion_equals_autocast(architecture, monkeypatch):
-    """Also where dropout and drafts draw: both runs draw the same numbers."""
+    """Including dropout and drafts. Both runs draw the same random numbers."""
     model = make_model(architecture, dropout=0.1).train()
     documents = random_documents([3, 1, 5])
     batch = make_batch(model.settings, documents, document_trees(documents) if model.settings.needs_trees else None)

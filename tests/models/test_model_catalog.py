@@ -1,4 +1,4 @@
-"""The catalog of published models: its entries, fetching from a mirror, and importing by name."""
+"""The catalog of published models: entries, fetching from a mirror, and import by name."""
 
 import json
 
@@ -22,7 +22,7 @@ NAME = "opus-mt-en-de"
 
 @pytest.fixture
 def mirror(tmp_path, monkeypatch):
-    """A mirror with a tiny model in place of a published one. The current folder is an empty study."""
+    """A mirror with a tiny model instead of a published one. The current folder is an empty study."""
     folder = tmp_path / "mirror/models" / NAME
     folder.mkdir(parents=True)
     write_model(folder, "marian")

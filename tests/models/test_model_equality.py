@@ -1,4 +1,4 @@
-"""Whole models: against the dense-mask computation, packed against one by one, and in bfloat16."""
+"""Whole models: compared with the dense-mask computation, packed and one by one, and in bfloat16."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def gradients(model, loss):
 
 
 def batch_of(model, documents):
-    """With trees for a model that reads them. Those of documents of 7 sentences are open."""
+    """With trees if the model reads them. Documents with 7 sentences have open trees."""
     if not model.settings.needs_trees:
         return make_batch(model.settings, documents)
     is_open = [len(src) == 7 for src, _ in documents]
@@ -107,7 +107,7 @@ def test_free_batch_is_a_self_ending_stream():
     [((), ["<s>"]), ((), ["</s>"]), (("en", "de"), None), (("en", "de"), ["{tgt}"]), (("en", "de"), ["</s>", "{tgt}"])],
 )
 def test_losses_ignore_the_marks(architecture, tags, before, tmp_path):
-    """Whatever begins a sentence: `<s>`, a language tag, the `</s>` of fairseq, or two symbols."""
+    """For all first symbols of a sentence: `<s>`, a language tag, the `</s>` of fairseq, or two symbols."""
     if before and len(before) > 1 and architecture == "document_transformer":
         pytest.skip("a free stream begins sentences with one symbol")
     study = make_study(tmp_path, tags=tags)

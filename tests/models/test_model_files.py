@@ -1,4 +1,4 @@
-"""Model files, and starting a model from another one."""
+"""Model files, and models that start from another model."""
 
 import copy
 import pickle
@@ -37,7 +37,7 @@ def test_a_model_comes_back_whole(trained, tmp_path):
 
 
 def test_equal_models_give_equal_bytes(trained, tmp_path):
-    """Whether an object occurs twice or is a copy, and whatever memory tensors were part of."""
+    """Even for repeated or copied objects, and for tensors that are part of larger memory."""
     word = "".join(["docu", "ments"])
     shared, copied = [word, word], [word, "".join(["docu", "ments"])]
     files = []
@@ -128,7 +128,7 @@ def test_other_files_are_refused_in_one_line(path, capsys, kind):
 
 
 def repeated(weight):
-    """A tensor of the same shape with one entry in memory."""
+    """A tensor with the same shape and one entry in memory."""
     return torch.zeros(1).expand(weight.shape)
 
 
@@ -203,7 +203,7 @@ def names(model):
 
 
 def sentence_model_for(model):
-    """A sentence model of the same form."""
+    """A sentence model with the same form."""
     return make_model("sentence_transformer", form=model.settings.form.model_dump() | {"learned_sentences": None})
 
 
@@ -220,7 +220,7 @@ WIDER = [
 
 @pytest.mark.parametrize("architecture", WIDER)
 def test_sentence_model_gives_what_corresponds(architecture):
-    """It becomes the group attention of fused layers."""
+    """The sentence model's attention becomes the group attention of fused layers."""
     model, untouched = fresh(architecture), fresh(architecture).state_dict()
     weights = sentence_model_for(model).state_dict()
     copied = copy_weights(model, weights)

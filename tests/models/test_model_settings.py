@@ -1,4 +1,4 @@
-"""Presets, numbers of parameters, and contradictory settings."""
+"""Presets, parameter counts, and contradictory settings."""
 
 import pytest
 import torch
@@ -19,7 +19,7 @@ def load(size, architecture, **values):
     [*(("base", name) for name in ARCHITECTURES), *((size, "g_transformer") for size in SIZES if size != "base")],
 )
 def test_number_of_parameters(size, architecture):
-    """Counted by hand: what the formulas of the paper need, and one shared table of embeddings."""
+    """Counted by hand, from the formulas in the paper and one shared embedding table."""
     settings = load(size, architecture)
     n_symbols = 30_000
     with torch.device("meta"):
@@ -79,7 +79,7 @@ def test_context_encoder_copies_encoder_layers():
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_which_models_decode_sentences_alone(architecture):
-    """Not the group models whose positions run on: they depend on how long the sentences before came out."""
+    """This excludes group models with continuous positions, because positions depend on previous sentences."""
     alone = ("sentence_transformer", "global_context", "flat_transformer", "doct", "han_encoder", "san")
     expected = architecture in alone
     assert load("tiny", architecture).decodes_sentences_alone is expected

@@ -1,4 +1,4 @@
-"""Architectures, attention patterns and context modules that are added to the dicts of docmt."""
+"""Architectures, attention patterns and context modules that tests add to docmt's dicts."""
 
 import contextlib
 from pathlib import Path
@@ -27,7 +27,7 @@ EXAMPLE = MANUAL.split("```python\n")[1].split("```")[0]
 
 @pytest.fixture
 def dicts():
-    """The dicts are as before after the test."""
+    """The dicts, which are restored after the test."""
     with contextlib.ExitStack() as stack:
         for rows in (PATTERNS, FUSIONS, ARCHITECTURES, CONTEXTS, CONTEXT_MODULES):
             stack.enter_context(mock.patch.dict(rows))
@@ -36,7 +36,7 @@ def dicts():
 
 @pytest.fixture
 def first_sentence(dicts):
-    """The example of the manual."""
+    """The example in the manual."""
     exec(EXAMPLE, {})
 
 
@@ -58,7 +58,7 @@ def test_settings_and_code_have_the_same_names():
 
 
 def check_cached_decoding(model):
-    """It equals teacher forcing. Returns the layout of the five sentences."""
+    """Compare with teacher forcing. Returns the layout of the five sentences."""
     generator = np.random.default_rng(0)
     source = [random_sentence(generator, n, 40) for n in (3, 0, 5, 2, 6)]
     (found,) = search(model, [source], beam_size=3)
@@ -80,7 +80,7 @@ def test_cached_decoding_equals_teacher_forcing(first_sentence):
 
 
 class Echo(ContextModule):
-    """Every decoder layer reads its states of the target sentences before."""
+    """Decoder layers read their states of previous target sentences."""
 
     def __init__(self, settings):
         super().__init__()

@@ -1,4 +1,4 @@
-"""The fastest precision of a CPU."""
+"""The fastest precision on a CPU."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""Batches that know ahead what the model will ask of them, and move as one piece."""
+"""Batches that contain everything for the model in advance, and move to a device in one piece."""
 
 from dataclasses import is_dataclass, replace
 
@@ -107,5 +107,5 @@ def test_a_changed_batch_has_no_buffer(monkeypatch):
 
 
 def test_a_layout_is_no_dataclass():
-    """Fabric takes dataclasses apart in every call of a model in mixed precision, and refuses frozen ones inside."""
+    """In mixed precision, Fabric unpacks dataclasses in every model call, and refuses nested frozen ones."""
     assert not is_dataclass(AttentionLayout)

@@ -1,4 +1,4 @@
-"""Published models: their formulas, here and there. Nothing of this needs transformers."""
+"""Published models, compared with plain formulas. The tests do not need transformers."""
 
 import dataclasses
 import json
@@ -36,7 +36,7 @@ SENTENCES = LINES[:6] + LINES[-6:]
 
 @dataclasses.dataclass
 class Published:
-    """A folder, its plain computation, and what docmt makes of it."""
+    """A folder, its plain computation, and docmt's import."""
 
     family: str
     folder: object
@@ -45,7 +45,7 @@ class Published:
     trained: object
 
     def their_ids(self, ours):
-        """Rows there of ids here. Tags are the languages."""
+        """Rows of the published model for docmt's ids. Tags are the languages."""
         names = dict(zip(("<en>", "<de>"), self.codes, strict=True))
         symbols = [names.get(symbol, symbol) for symbol in self.trained.vocabulary.decode(ours)]
         if self.family == "marian":
@@ -66,7 +66,7 @@ def published(request, tmp_path_factory):
 
 
 def pack_pairs(trained, pairs):
-    """Token ids of both sides of each pair, and the pairs as a batch of documents of one sentence."""
+    """Token ids of both sides per pair, and the pairs as a batch of one-sentence documents."""
     sides = [[trained.encode(pair[number], side) for pair in pairs] for number, side in enumerate(("src", "tgt"))]
     documents = [([src], [tgt]) for src, tgt in zip(*sides, strict=True)]
     return sides, make_batch(trained.model.settings, documents)

@@ -1,4 +1,4 @@
-"""Ragged attention against the dense formula: outputs and gradients."""
+"""Ragged attention, compared with the dense formula for outputs and gradients."""
 
 import doctest
 import inspect
@@ -49,7 +49,7 @@ def make_inputs(layout, slot):
 
 
 def literal_mask(layout, slot, pattern):
-    """Eq. 7 as written, by tags. The tags of a window are a range. True where a query may see a key."""
+    """Eq. 7 with tags. The tags of a window are a range. True where a query attends to a key."""
     src_tags = np.repeat(np.arange(len(layout.src_lengths_G)), layout.src_lengths_G)
     tgt_tags = np.repeat(np.arange(len(layout.tgt_lengths_G)), layout.tgt_lengths_G)
     query_tags = src_tags if slot == "encoder" else tgt_tags
@@ -68,7 +68,7 @@ def literal_mask(layout, slot, pattern):
 
 
 def literal_attention(query_NHK, key_MHK, value_MHK, layout, slot, pattern):
-    """Eq. 6 as written: softmax(QKᵀ/√d + M)V, where M is 0 or γ = −1e8."""
+    """Eq. 6 in the paper: softmax(QKᵀ/√d + M)V, where M is 0 or γ = −1e8."""
     mask = torch.where(literal_mask(layout, slot, pattern), 0.0, -1e8)
     outputs = []
     for head in range(query_NHK.shape[1]):
@@ -115,7 +115,7 @@ GROUPS = st.lists(st.tuples(st.integers(0, 9), st.lists(st.integers(0, 14), min_
 @settings(max_examples=60, deadline=None)
 @given(GROUPS.filter(lambda groups: any(n for n, _ in groups)), st.booleans())
 def test_any_list_of_keys_equals_the_dense_mask(groups, is_causal):
-    """Keys in any order, seen by several groups or by none. Groups without queries."""
+    """Keys in any order, for several groups or none, and groups without queries."""
     groups = [(min(n, len(set(keys))) if is_causal else n, sorted(set(keys))) for n, keys in groups]
     grouping = Grouping(
         np.array([n for n, _ in groups]),
@@ -212,7 +212,7 @@ def test_gpu_varlen_path_equals_the_formula(slot, pattern, switch, monkeypatch):
 
 @pytest.mark.gpu
 def test_unseen_keys_have_no_gradient():
-    """Their rows follow those of all groups. Flash attention would leave their gradients as they are in memory."""
+    """Their rows come after all groups. Flash attention would not initialize their gradients."""
     if not torch.cuda.is_available():
         pytest.skip("no GPU")
     grouping = Grouping.of_ranges(np.array([2, 3]), np.array([0, 4]), np.array([4, 2]))
@@ -240,7 +240,7 @@ def test_example_in_patterns_is_right():
 
 @pytest.mark.parametrize(("slot", "pattern"), SLOTS)
 def test_varlen_path_hands_over_the_right_ranges(monkeypatch, slot, pattern):
-    """The kernel replaced by a loop that follows its documentation. Window (−1, 0) is causal at the end."""
+    """A loop replaces the kernel and follows its documentation. Window (−1, 0) is causal at the end."""
 
     def loop(query, key, value, query_offsets, key_offsets, max_q, max_k, *, window_size):
         assert query_offsets.dtype == key_offsets.dtype == torch.int32

@@ -1,4 +1,4 @@
-"""What influences what, measured by gradients: isolation of sentences, and each ablation of the papers."""
+"""Influence of tokens, measured by gradients: isolation of sentences, and all ablations in the papers."""
 
 from functools import partial
 
@@ -9,7 +9,7 @@ from core_fixtures import decoder_states, make_batch, make_model, random_sentenc
 from plain_attention import influence, sees_back, states_from_leaves
 
 N = 5
-"""Sentences of the test document."""
+"""Number of sentences in the test document."""
 GENERATOR = np.random.default_rng(3)
 LENGTHS = ((3, 1, 0, 4, 2), (2, 0, 3, 1, 4))
 DOCUMENT = tuple([random_sentence(GENERATOR, length) for length in lengths] for lengths in LENGTHS)
@@ -24,14 +24,14 @@ def tags(lengths):
 
 
 def sides(model):
-    """The sentence of each source token and of each decoder input."""
+    """Sentence numbers of source tokens and decoder inputs."""
     src = tags([len(sentence) for sentence in DOCUMENT[0]])
     drop = 0 if model.settings.target_stream == "free" else 1
     return src, tags([len(sentence) - drop for sentence in DOCUMENT[1]])
 
 
 def model_influence(model):
-    """Of source and target sentences on the decoder states of each target sentence."""
+    """Influence of source and target sentences on the decoder states of target sentences."""
     states, leaves = states_from_leaves(model, make_batch(model.settings, [DOCUMENT]))
     return [influence(states, leaf, sides(model)[1], tags) for leaf, tags in zip(leaves, sides(model), strict=True)]
 
@@ -91,7 +91,7 @@ VISIBLE = {"group": OWN, "global": ALL, COMBINED: ALL}
 
 
 def attention_influence(model, slot, layer):
-    """Of key sentences on the output of one attention."""
+    """Influence of key sentences on the output of an attention."""
     batch = make_batch(model.settings, [DOCUMENT])
     src_tags, tgt_tags = sides(model)
     query_tags = src_tags if slot == "encoder" else tgt_tags
@@ -109,7 +109,7 @@ def attention_influence(model, slot, layer):
 @pytest.mark.parametrize("upper_layers", [0, 1, 2, 3])
 @pytest.mark.parametrize("architecture", LAYERS)
 def test_each_attention_sees_what_its_preset_says(architecture, upper_layers):
-    """Also the study of the number of combined layers: K = 1, 2, 3 by `upper_layers`."""
+    """Including the study of combined layers, with `upper_layers` K = 1, 2, 3."""
     model = make_model(architecture, encoder_layers=3, decoder_layers=3, upper_layers=upper_layers, window_sentences=1)
     for layer in range(3):
         patterns = LAYERS[architecture][layer >= 3 - upper_layers]

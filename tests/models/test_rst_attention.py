@@ -1,4 +1,4 @@
-"""RST attention and its fusions against the formulas of the paper, and who influences whom."""
+"""RST attention and its fusions, compared with the formulas in the paper, and influence of tokens."""
 
 from functools import partial
 
@@ -32,7 +32,7 @@ FUSIONS = ("rst_serial", "rst_parallel", "rst_mix")
 WIDTH, HEADS = 8, 2
 
 LENGTHS = st.integers(1, 9) | st.just(1) | st.integers(25, 40)
-"""Of a sentence with its marks. Two is an empty sentence."""
+"""Lengths of a sentence with its marks. A length of two is an empty sentence."""
 INSTANCES = st.lists(
     st.tuples(st.lists(st.tuples(LENGTHS, LENGTHS), min_size=1, max_size=6), st.booleans()), min_size=1, max_size=4
 )
@@ -47,7 +47,7 @@ UGLY = {
 
 
 def make_layout(instances, seed=0):
-    """Random trees over instances, each a list of (source, target) lengths and whether it is open."""
+    """Random trees over instances. An instance is a list of (source, target) lengths and a flag for open trees."""
     pairs = [pair for sentences, _ in instances for pair in sentences]
     trees = [
         random_trees([src for src, _ in sentences], seed=seed + i).without_tree_mask(np.array([is_open]))
@@ -63,7 +63,7 @@ def make_layout(instances, seed=0):
 
 
 def literal_mask(layout, slot, pattern):
-    """Eq. 5 and Eq. 7, token by token: who is visible to whom."""
+    """Eq. 5 and Eq. 7 token by token, as visibility of tokens."""
     trees = layout.trees
     instance_of_sentence = np.repeat(np.arange(len(layout.sentences_B)), layout.sentences_B)
     sentence_of_edu = np.repeat(np.arange(len(layout.src_lengths_G)), trees.edu_counts_G)
@@ -94,7 +94,7 @@ def literal_mask(layout, slot, pattern):
 
 
 def literal_fusion(attention, pattern, query_ND, memory_SD, masks):
-    """Eq. 8–13. Without a memory (self-attention) keys and values come from what the queries come from."""
+    """Eq. 8–13. Without a memory (self-attention), keys and values come from the same states as queries."""
 
     def attend(name, input_ND):
         memory = input_ND if memory_SD is None else memory_SD
@@ -159,7 +159,7 @@ def loss_and_gradients(model, batch):
 
 @pytest.mark.parametrize("architecture", FUSIONS)
 def test_whole_models_equal_the_dense_mask(monkeypatch, architecture):
-    """In double precision: what differs is the formula, not the rounding."""
+    """In double precision, so that differences come from the formula and not from rounding."""
     model = make_model(architecture).double()
     documents = random_documents(COUNTS)
     batch = make_batch(model.settings, documents, document_trees(documents, open_B=OPEN))

@@ -1,6 +1,6 @@
-"""Variable-length attention in short groups: the kernels in Triton's interpreter, and the operator that chooses.
+"""Variable-length attention in short groups: the kernels in Triton's interpreter, and the choice of kernels.
 
-Inputs are what flash attention gets, too. The oracle is attention token by token, or group by group in float32.
+Inputs are the same as for flash attention. The oracle is attention token by token, or group by group in float32.
 """
 
 import math
@@ -28,7 +28,7 @@ from docmt.models.presets import ARCHITECTURES
 
 HEADS = 2
 LENGTHS = (np.array([5, 0, 33, 1, 0, 2, 128]), np.array([9, 4, 40, 1, 1, 70, 128]))
-"""Queries and keys of groups: one tile and several, full and not. Two groups without queries."""
+"""Group lengths for queries and keys: one tile or several, full or not. Two groups have no queries."""
 TOLERANCES = {torch.float32: 1e-5, torch.bfloat16: 0.02, torch.float16: 0.002}
 
 
@@ -57,7 +57,7 @@ def kernels(triton, monkeypatch):
 
 
 def random_rows(dtype, width, lengths=LENGTHS):
-    """Gradient, queries, keys and values, as projections leave them, and the offsets of groups."""
+    """Gradient, queries, keys and values, as projections return them, and group offsets."""
     torch.manual_seed(1)
     n, m = (int(part.sum()) for part in lengths)
     gradient, query = torch.randn(n, 3, HEADS, width).to(dtype).unbind(1)[:2]
@@ -101,7 +101,7 @@ def test_gradients_are_the_same_in_every_run(kernels):
 
 
 def make_layout(architecture):
-    """The layout of a small batch with trees where the model reads them, and what its attentions are."""
+    """Layout of a small batch, with trees if the model reads them, and the model's attentions."""
     settings = model_settings(architecture)
     documents = random_documents([3, 1], longest=5)
     return make_batch(settings, documents, document_trees(documents) if settings.needs_trees else None).layout
@@ -112,7 +112,7 @@ CASES = {part: architecture for architecture in ARCHITECTURES for part in make_l
 
 @pytest.mark.parametrize(("slot", "pattern"), CASES)
 def test_all_patterns_equal_attention_token_by_token(kernels, monkeypatch, slot, pattern):
-    """With distances where the pattern has them, and gradients of all parameters."""
+    """With distances if the pattern has them, and gradients of all parameters."""
     monkeypatch.setattr("docmt.models.attention.kernels.kernel_for", lambda *_: "varlen")
     grouping = make_layout(CASES[slot, pattern]).grouping(slot, pattern)
     part = randomize(MultiHeadAttention(8, HEADS, pattern))
@@ -146,7 +146,7 @@ def test_all_patterns_equal_attention_token_by_token(kernels, monkeypatch, slot,
 
 @pytest.fixture
 def taken(monkeypatch):
-    """The names of the kernels that the operator ran. All of them are plain."""
+    """Names of kernels that the operator ran. All kernels are plain."""
     names = []
     take_plain_kernels(monkeypatch, names)
     return names
@@ -190,7 +190,7 @@ def test_an_environment_variable_leaves_all_to_flash_attention(taken, monkeypatc
 
 
 class Wrong(PlainKernels):
-    """Forgets the last key of each group in one gradient."""
+    """Omits the last keys of groups in one gradient."""
 
     @staticmethod
     def backward(*arguments):
@@ -235,7 +235,7 @@ def test_lack_of_memory_is_raised(taken, monkeypatch):
 
 
 def test_the_operator_keeps_the_rules_of_torch(taken):
-    """Its schema, its shapes without data, and its gradients, also in graphs for any length."""
+    """The operator's schema, its shapes without data, and its gradients, including graphs for any length."""
     inputs, offsets = random_rows(torch.float32, 8, [part[:4] for part in LENGTHS])
     tensors = [rows.detach().clone().requires_grad_() for rows in inputs[1:]]
     torch.library.opcheck(torch.ops.docmt.varlen_attention.default, (*tensors, *offsets, 33, 40, True))

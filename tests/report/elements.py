@@ -1,10 +1,10 @@
-"""What a page consists of, for the tests of the report and the reader."""
+"""Page elements for tests of the report and the reader."""
 
 from html.parser import HTMLParser
 
 
 class Elements(HTMLParser):
-    """The elements of a page: what a browser would fetch, ids and the tags left open."""
+    """Elements of a page: links that a browser would fetch, ids, and tags that stay open."""
 
     VOID = ("meta", "br", "img", "link", "hr")
 

@@ -1,4 +1,4 @@
-"""A small study with ugly text for the tests of the reader: its files and page."""
+"""A small study with ugly text for tests of the reader: its files and page."""
 
 import base64
 import gzip
@@ -47,11 +47,11 @@ WRITTEN = {
     "aligned": ["𝄞 <b>Da</b>, Sie!", "Er tut, was er will.", "Sie" + HOSTILE],
     "free": ["Ich sehe es.", "Das TUT es!", ""],
 }
-"""Translations of the payloads of `GENERATIVE`."""
+"""Translations for the payloads in `GENERATIVE`."""
 
 
 def make_study(folder, *, seeds=(1,)):
-    """Write the files of a study with two systems. Return the options of the command."""
+    """Write study files with two systems. Returns the command's options."""
     prefix = folder / "d/corpora/en-de/test_t"
     pairs = [pair for document in DOCUMENTS.values() for pair in document]
     for lang, lines in zip(("en", "de"), zip(*pairs, strict=True), strict=True):
@@ -90,12 +90,12 @@ def make_study(folder, *, seeds=(1,)):
 
 
 def decoding_folder(folder, system, seed=1, *, dataset="d"):
-    """The folder with the outputs of a run."""
+    """Folder with the outputs of a run."""
     return folder / f"{dataset}/runs/{system}/seed{seed}/decoding"
 
 
 def outputs(folder, system, seed=1, *, names=("test_t.jsonl", "suite_s.json", "generated_g.jsonl"), dataset="d"):
-    """The outputs of a run."""
+    """Outputs of a run."""
     return [decoding_folder(folder, system, seed, dataset=dataset) / name for name in names]
 
 
@@ -124,14 +124,14 @@ def tree_of(name):
 
 
 def reader_words(options):
-    """Options of the reader as words."""
+    """Reader options as words."""
     files = {name: paths for name, paths in options.items() if name != "study"}
     words = [word for name, paths in files.items() for word in (f"--{name}", *map(str, paths))]
     return ["--study", json.dumps(options["study"]), *words]
 
 
 def render(folder, options, **settings):
-    """The path of the page, made by the command."""
+    """Run the command. Returns the path of the page."""
     path = folder / "reader.html"
     arguments = ["--settings", json.dumps(settings), *reader_words(options), "--out", str(path)]
     assert main(["report", "reader", *arguments]) == 0
@@ -139,7 +139,7 @@ def render(folder, options, **settings):
 
 
 def unpack(path):
-    """The data that a page embeds."""
+    """Embedded data of a page."""
     (packed,) = re.findall(
         r'<script type="application/octet-stream" id="data">([A-Za-z0-9+/=]*)</script>', path.read_text()
     )

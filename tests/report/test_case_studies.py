@@ -1,4 +1,4 @@
-"""Case studies: which sentences they choose, and how they are shown."""
+"""Case studies: selection and display of sentences."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What depends on context in a suite: texts of the corpus that has the suite, not of a phenomenon's name."""
+"""Report text that depends on context in a suite. It comes from the suite's corpus, not from a phenomenon's name."""
 
 import pytest
 from score_rows import accuracy, long_table
@@ -37,7 +37,7 @@ def test_choices_belong_to_the_corpus(kinds, reference, words):
 
 
 def test_catalog_words_fit_its_languages():
-    """LaTeX without further packages has no Cyrillic, so words of other scripts are transliterated."""
+    """LaTeX without additional packages has no Cyrillic, so words in other scripts are transliterated."""
     for name, entry in load_catalog().items():
         words = " ".join(entry.corpus.choices.values())
         assert not {"ru", "fr"} & set(entry.corpus.languages) or not {"du", "Sie", "sie"} & set(words.split()), name

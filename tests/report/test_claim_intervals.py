@@ -30,7 +30,7 @@ def test_documents_widen_the_interval():
     ("agreement", "n_items"), [(-1.0, 300), (-0.5, 300), (0.0, 300), (0.0, 18), (0.8, 250), (0.8, 300)]
 )
 def test_the_error_over_items_covers_suites_of_pairs(agreement, n_items):
-    """Pairs of items that agree or disagree, as those of a generated suite do: a 90 % interval covers nine in ten."""
+    """Pairs of items that agree or disagree, as in a generated suite. A 90 % interval covers nine in ten."""
     rng, covered = np.random.default_rng(1), []
     share = abs(agreement) * (0.6 if agreement > 0 else 0.4) + (1 - abs(agreement)) * 0.6
     for _ in range(500):
@@ -45,9 +45,9 @@ def test_the_error_over_items_covers_suites_of_pairs(agreement, n_items):
 
 
 def simulate(n_studies, n_seeds, n_groups, *, error, interaction=0.0, rng):
-    """Draw differences whose seeds deviate by 1, and whose documents have this standard error.
+    """Draw differences with a deviation of 1 over seeds, and this standard error over documents.
 
-    `interaction` is the share of the seeds' variance that comes from other documents in every seed.
+    `interaction` is the proportion of the variance over seeds that comes from different documents per seed.
     """
     seeds = rng.normal(0, math.sqrt(1 - interaction), (n_studies, n_seeds, 1))
     documents = rng.normal(0, error * math.sqrt(n_groups), (n_studies, 1, n_groups))
@@ -65,7 +65,7 @@ def interval(differences):
 @pytest.mark.parametrize("error", [0.0, 0.25, 0.5, 1.0, 2.0, 4.0])
 @pytest.mark.parametrize(("n_groups", "interaction"), [(5, 0.0), (20, 0.0), (20, 0.5)])
 def test_false_support_is_rare(n_seeds, error, n_groups, interaction):
-    """The true difference is the margin, so that "supported" is wrong."""
+    """The true difference is the margin, so "supported" is wrong."""
     rng = np.random.default_rng([n_seeds, n_groups, int(100 * error)])
     mean, half = interval(simulate(10_000, n_seeds, n_groups, error=error, interaction=interaction, rng=rng))
     assert (mean - half > 0).mean() <= 0.06

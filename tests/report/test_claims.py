@@ -1,4 +1,4 @@
-"""Claims: comparisons of systems, intervals over seeds and items, and verdicts."""
+"""Claims: system comparisons, intervals over seeds and items, and verdicts."""
 
 import math
 from statistics import stdev
@@ -384,7 +384,7 @@ def test_the_update_at_which_a_loss_is_reached():
     ],
 )
 def test_unreached_update_is_the_last(comparison, verdict, low, high):
-    """Seed 1 reaches 2.5 at update 150. The losses of the others stay above it until the end, at update 200."""
+    """Seed 1 reaches 2.5 at update 150. The other losses stay above it until the end, at update 200."""
     histories = [training(system, seed=seed) for system in "ab" for seed in (1, 2, 3)]
     found = judged([], comparison, histories=histories, metric="dev_loss", test=None, first_step_below=2.5)
     updates = [(each.value, each.is_at_least) for each in found.measured[A].values()]

@@ -1,4 +1,4 @@
-"""Costs from hand-made benchmarks and records of jobs."""
+"""Costs from hand-made benchmarks and job records."""
 
 import csv
 import json
@@ -27,7 +27,7 @@ STAGES = {
 
 @pytest.fixture
 def folder(tmp_path):
-    """A folder of benchmarks and runs, with functions to write them."""
+    """A folder with benchmarks and runs, and functions to write them."""
 
     class Folder:
         benchmarks = tmp_path / "benchmarks"
@@ -235,7 +235,7 @@ def test_costs_section_excludes_the_report(folder, tmp_path):
 
 
 def test_nodes_add_up_recorded_processes(folder):
-    """Snakemake measures only the `srun` that started them."""
+    """Snakemake only measures the `srun` that started them."""
     folder.benchmark("train", "d/a/seed1", 3600, cpu="0.12")
     folder.facts("model.job.json", {"device": "cuda", "n_devices": 8, "n_nodes": 2, "cpu_seconds": 30_000.0})
     assert folder.hours() == (pytest.approx(30 / 3.6), 8)

@@ -1,4 +1,4 @@
-"""Figures laid out as those of a paper: what is at which place, in which color, and as which bytes."""
+"""Figures in the layout of a paper: positions, colors and bytes."""
 
 import json
 import math

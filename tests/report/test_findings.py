@@ -1,4 +1,4 @@
-"""The box above the first table: what it says of one system, of ties, of seeds, and with nothing to say."""
+"""The box above the first table, with one system, ties, several seeds, and without findings."""
 
 from dataclasses import replace
 
@@ -169,6 +169,6 @@ def test_verbs_count_systems_not_words():
 
 
 def test_findings_and_table_agree_on_translating():
-    """The table also has other metrics, so a low first one does not make its scores unusable."""
+    """The table also contains other metrics, so a low first metric does not make its scores unusable."""
     rows = [bleu("a", 0.4), bleu("base", 0.2), bleu("a", 1.4, metric="d-BLEU (documents)")]
     assert findings(rows)[0].startswith("A has the best s-BLEU, 0.40")

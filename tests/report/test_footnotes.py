@@ -1,4 +1,4 @@
-"""What a number does not mean: sentences beside the tables."""
+"""Sentences next to the tables that prevent misreadings of numbers."""
 
 import json
 

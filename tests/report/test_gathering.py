@@ -1,4 +1,4 @@
-"""The long table: what goes in, what is refused, and that it reads back as written."""
+"""The long table: accepted and refused input, and reading after writing."""
 
 import json
 

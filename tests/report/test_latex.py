@@ -1,4 +1,4 @@
-"""LaTeX tables go into a paper as they are: captions, notes, columns, and what LaTeX makes of them."""
+"""LaTeX tables that you can paste into a paper: captions, notes, columns, and LaTeX output."""
 
 import re
 import shutil
@@ -37,7 +37,7 @@ TESTS = {test.key: test for test in [difference("a", 0.001)]}
 
 
 def study_tables():
-    """Tables of all kinds: all that a report of scores has, one laid out as in a paper, and a case study."""
+    """Tables of all kinds: all tables in a report of scores, one in the layout of a paper, and a case study."""
     cases = pd.DataFrame(
         {"case": ["x", "x"], "part": ["source", SETTINGS.label("a")], "chrF": [None, 3.2], "text": [HOSTILE * 3, ""]}
     )

@@ -1,4 +1,4 @@
-"""Numbers as text, against decimal arithmetic and HTML's own parser."""
+"""Numbers as text, compared with decimal arithmetic and a standard HTML parser."""
 
 import random
 from decimal import ROUND_HALF_EVEN, Decimal
@@ -18,7 +18,7 @@ EDGES = [0.0, -0.0, -0.001, -0.004999, -0.005, 0.005, -35.2, 99.995, -99.995, 1e
 
 
 def decimal_text(value, digits):
-    """The number rounded by decimal arithmetic, with a minus and without a negative zero."""
+    """A number rounded by decimal arithmetic, with a minus sign and without negative zero."""
     exact = Decimal(value).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_EVEN)
     return f"{abs(exact) if exact == 0 else exact:f}".replace("-", "−")
 
@@ -57,7 +57,7 @@ def test_negative_numbers_in_all_forms_of_a_table():
 
 
 class Cells(HTMLParser):
-    """The attributes of all table cells of a page."""
+    """Attributes of all table cells on a page."""
 
     def __init__(self):
         super().__init__()

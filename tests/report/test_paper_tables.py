@@ -1,4 +1,4 @@
-"""Tables laid out as those of a paper."""
+"""Tables in the layout of a paper."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Published numbers: whole, consistent, and refused when misspelt."""
+"""Published scores: complete, consistent, and refused when misspelt."""
 
 from itertools import groupby
 

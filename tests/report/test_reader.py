@@ -1,4 +1,4 @@
-"""What the reader shows: texts, scores, samples and trees, as they are embedded in its page."""
+"""Reader content: texts, scores, samples and trees, as its page embeds them."""
 
 import json
 import re
@@ -159,7 +159,7 @@ def test_a_run_of_two_datasets_is_one(tmp_path):
 
 
 def long_study(n):
-    """`n` documents whose texts compress badly, and as many items."""
+    """`n` documents with texts that compress badly, and as many items."""
     documents = [{"id": f"{i}", "text": f"{pow(3, i + 100, 10**60)}"} for i in range(n)]
     return {
         "tests": [{"name": "d/t", "total": n, "documents": documents}],

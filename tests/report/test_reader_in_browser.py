@@ -1,4 +1,4 @@
-"""The reader in Chromium: it shows, sorts, filters and finds what it should, in all widths and colors."""
+"""The reader in Chromium: display, sorting, filters and search in all widths and colors."""
 
 import json
 import random
@@ -43,7 +43,7 @@ def window(tmp_path_factory):
 
 @pytest.fixture
 def browser(window):
-    """The window of this module. A test fails if it leaves an error in the console."""
+    """Window for this module. A test fails if it leaves an error in the console."""
     window.resize(1300, 900)
     yield window
     assert window.console() == []
@@ -399,7 +399,7 @@ def test_view_without_suites_or_tests(tmp_path, browser):
 
 @pytest.mark.slow
 def test_hundred_runs_open_in_three_seconds(tmp_path, browser, monkeypatch):
-    """With 5,000 sentences: the page holds a sample of its documents, and says so."""
+    """With 5,000 sentences, the page contains a sample of its documents, and a note on it."""
     rng = random.Random(1)
     words = ["".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=rng.randint(2, 11))) for _ in range(8000)]
     texts = [" ".join(rng.choices(words, k=rng.randint(5, 30))) for _ in range(20000)]
@@ -430,7 +430,7 @@ def test_hundred_runs_open_in_three_seconds(tmp_path, browser, monkeypatch):
 
 @pytest.fixture(scope="module")
 def four_systems(tmp_path_factory):
-    """A page on two more systems: `poor`, which is the first, and `best`, which is the last one."""
+    """A page with two additional systems: `poor`, the first system, and `best`, the last system."""
     folder = tmp_path_factory.mktemp("four")
     options = make_study(folder)
     for system, text in (("poor", "Nein."), ("best", None)):

@@ -1,4 +1,4 @@
-"""The report in Chromium: its tables sort, filter, hide columns and become files, on a phone too, without an error."""
+"""The report in Chromium: sorting, filtering, hiding and saving of tables, also on a phone, without an error."""
 
 import csv
 import io
@@ -24,7 +24,7 @@ SYSTEMS = f"{ROWS} td:nth-child(2)"
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
-    """The folder of a report on four systems and two test sets."""
+    """Folder of a report with four systems and two test sets."""
     folder = tmp_path_factory.mktemp("report")
     files = []
     for system, values in SCORES.items():
@@ -86,7 +86,7 @@ def test_a_filter_leaves_rows_with_all_words(browser):
 
 
 def saved(browser, folder, form, name):
-    """The text of a file that a button of the main table saves."""
+    """Text of a file that a button of the main table saves."""
     browser.emulate("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
     path = folder / name
     buttons = "[...document.querySelectorAll('#translation-results .tools button')]"
@@ -110,7 +110,7 @@ def test_files_are_those_of_the_report(browser, report, tmp_path):
 
 
 def cells(table):
-    """The cells of a table in Markdown, without the line of alignments."""
+    """Cells of a Markdown table, without the alignment line."""
     lines = [re.split(r"(?<!\\)\|", line)[1:-1] for line in table.strip().splitlines()]
     return [[cell.strip() for cell in line] for line in lines if not set("".join(line)) <= set(":- ")]
 

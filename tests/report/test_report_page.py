@@ -26,7 +26,7 @@ step,epoch,seconds,tokens_per_second,train_loss,dev_loss,entropy_cross,entropy_e
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
-    """Score files of two systems with two seeds, one score missing, and histories of two trainings."""
+    """Score files for two systems with two seeds and one missing score, and histories of two trainings."""
     files, tmp_path = [], tmp_path_factory.mktemp("study")
     for system in ("base", HOSTILE):
         for seed in (1, 2):
@@ -54,7 +54,7 @@ def render(folder, study, **settings):
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory, study):
-    """The folder, the page and the printed tables of the study, rendered once: most of the time goes into pictures."""
+    """Folder, page and printed tables of the study. They are rendered once, because pictures take most of the time."""
     folder, printed = tmp_path_factory.mktemp("page"), io.StringIO()
     with contextlib.redirect_stdout(printed):
         html = render(folder, study)

@@ -147,7 +147,7 @@ INSTANCES = "d-BLEU (instances)"
 
 @pytest.mark.parametrize(("sizes", "in_main"), [((9, 9, 9), True), ((9, 60, 9), False)])
 def test_other_segments_are_never_best(sizes, in_main):
-    """The d-BLEU of instances is sentence BLEU of a system that translates sentences: three points out of nothing."""
+    """If a system translates sentences, d-BLEU of instances is sentence BLEU, three points higher for no reason."""
     rows = [score(name, 20) for name in "abc"]
     rows += [score(name, 16 + n, metric=INSTANCES) | {"n": n} for name, n in zip("abc", sizes, strict=True)]
     rows[3]["value"] = 99.0

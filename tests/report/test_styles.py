@@ -1,4 +1,4 @@
-"""Colors of systems: how far apart they are, also for those who do not see all, and where systems are apart instead."""
+"""System colors: their distance, including for readers with color deficiency, and other differences between systems."""
 
 import itertools
 import json
@@ -25,7 +25,7 @@ PROTANOPIA = [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [
 
 
 def lab(color, seen_with=((1, 0, 0), (0, 1, 0), (0, 0, 1))):
-    """CIELAB (D65) of an sRGB color as someone with a deficiency sees it."""
+    """CIELAB (D65) of an sRGB color with a color deficiency."""
     seen = np.clip(np.array(seen_with) @ linear(color), 0, 1)
     t = np.array(XYZ) @ seen / (0.95047, 1, 1.08883)
     x, y, z = np.where(t > 216 / 24389, np.cbrt(t), (24389 / 27 * t + 16) / 116)
@@ -33,7 +33,7 @@ def lab(color, seen_with=((1, 0, 0), (0, 1, 0), (0, 0, 1))):
 
 
 def ciede2000(one, other):
-    """The distance of two colors in CIELAB (Sharma, Wu and Dalal 2005)."""
+    """Distance between two colors in CIELAB (Sharma, Wu and Dalal 2005)."""
     (l1, a1, b1), (l2, a2, b2) = one, other
     c7 = ((math.hypot(a1, b1) + math.hypot(a2, b2)) / 2) ** 7
     g = 1.5 - 0.5 * math.sqrt(c7 / (c7 + 25**7))
@@ -120,7 +120,7 @@ def test_systems_share_no_color(names):
 
 
 def hue(color):
-    """The angle of a color in CIELAB, or None for a gray."""
+    """Angle of a color in CIELAB, or None for a gray."""
     _, a, b = lab(color)
     return math.degrees(math.atan2(b, a)) if math.hypot(a, b) > 15 else None
 

@@ -1,4 +1,4 @@
-"""The section on EDUs and trees: tables of statistics and scores, and the round trip of text."""
+"""Report section on EDUs and trees: tables of statistics and scores, and the round trip of text."""
 
 import json
 
@@ -33,7 +33,7 @@ SCORES = {
 
 @pytest.fixture
 def trees(tmp_path):
-    """Statistics and relations, as the commands write them: constituents, and arcs only."""
+    """Statistics and relations in the commands' format: constituents, and arcs only."""
     words = (("He", "left", "<b>"), (), ("&", "so", "on"))
     edus = edus_from_starts([[1], [], []], [3, 0, 3])
     tree = join_pair(join_pair(leaf(0), leaf(1), "NS", "cause"), join_pair(leaf(2), leaf(3), "NS", "cause"), "NS", "x")

@@ -1,4 +1,4 @@
-"""A browser that tests steer: Chromium without a window, through its driver and the protocol of W3C WebDriver."""
+"""A browser for tests: Chromium without a window, through its driver and the W3C WebDriver protocol."""
 
 import json
 import shutil
@@ -10,13 +10,13 @@ import urllib.request
 import pytest
 
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
-"""The key of a reference to an element, as the protocol fixes it."""
+"""Protocol key for a reference to an element."""
 KEYS = {"left": "\ue012", "right": "\ue014"}
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 
 
 class Browser:
-    """One window of Chromium. Its console is recorded."""
+    """A window of Chromium with a recorded console."""
 
     def __init__(self, folder):
         binary = next((path for name in CHROMIUM if (path := shutil.which(name))), None)
@@ -53,13 +53,13 @@ class Browser:
             raise AssertionError(json.load(error)["value"]["message"]) from None
 
     def open(self, path, fragment="", *, ready="return document.getElementById('message').hidden"):
-        """Load a page anew and wait until a script says that it is ready."""
+        """Reload a page and wait until a script reports that it is ready."""
         self._call("POST", "/url", url="about:blank")
         self._call("POST", "/url", url=path.as_uri() + fragment)
         self.wait(ready)
 
     def run(self, script, *arguments):
-        """What a script returns."""
+        """Run a script. Returns its result."""
         return self._call("POST", "/execute/sync", script=script, args=list(arguments))
 
     def wait(self, script, *arguments, seconds=20):
@@ -70,7 +70,7 @@ class Browser:
             time.sleep(0.05)
 
     def find(self, selector):
-        """A reference to the only element that a selector fits."""
+        """Reference to the only element that a selector matches."""
         (element,) = self._call("POST", "/elements", using="css selector", value=selector)
         return element[ELEMENT]
 
@@ -81,12 +81,12 @@ class Browser:
         self._call("POST", f"/element/{self.find(selector)}/value", text=text)
 
     def press(self, key):
-        """Press a key where the focus is."""
+        """Press a key at the focus."""
         actions = [{"type": kind, "value": KEYS.get(key, key)} for kind in ("keyDown", "keyUp")]
         self._call("POST", "/actions", actions=[{"type": "key", "id": "keyboard", "actions": actions}])
 
     def choose(self, name, value):
-        """Choose an option of a `select`."""
+        """Choose an option in a `select`."""
         self.run(
             "const s = document.querySelector(`select[name=${arguments[0]}]`); s.value = arguments[1];"
             "s.dispatchEvent(new Event('change', {bubbles: true}))",
@@ -95,24 +95,24 @@ class Browser:
         )
 
     def texts(self, selector):
-        """The texts of all elements that a selector fits."""
+        """Texts of all elements that a selector matches."""
         return self.run("return [...document.querySelectorAll(arguments[0])].map((e) => e.textContent)", selector)
 
     def resize(self, width, height):
-        """Give the page so many pixels."""
+        """Resize the page to so many pixels."""
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self.emulate("Emulation.setDeviceMetricsOverride", **size)
 
     def emulate(self, command, **params):
-        """A command of Chromium's developer tools."""
+        """Send a command of Chromium's developer tools."""
         return self._call("POST", "/goog/cdp/execute", cmd=command, params=params)
 
     def processor_seconds(self):
-        """What the process of the page has taken so far."""
+        """CPU seconds that the page's process has used so far."""
         self.emulate("Performance.enable")
         metrics = self.emulate("Performance.getMetrics")["metrics"]
         return next(metric["value"] for metric in metrics if metric["name"] == "ProcessTime")
 
     def console(self):
-        """What the console has since it was last asked."""
+        """Console messages since the last call."""
         return [entry["message"] for entry in self._call("POST", "/se/log", type="browser")]

@@ -1,4 +1,4 @@
-"""Fixtures of the tests that start a Slurm."""
+"""Fixtures for tests that start Slurm."""
 
 from slurm_fixtures import alone, cluster, expected, expected_of_two, prepared, running_cluster, study
 

@@ -1,4 +1,4 @@
-"""A real Slurm of two nodes, both this machine, and runs of Snakemake on it that can be disturbed.
+"""A real Slurm with two nodes on this machine, and runs of Snakemake that tests can disturb.
 
 The tests mostly wait, so several run at the same time, in processes of pytest-xdist that share the cluster.
 """
@@ -31,16 +31,16 @@ RUN = Path("results/controlled/runs/sentence_transformer/seed1")
 MODEL = f"{RUN}/model.pt"
 PROGRAMS = ("slurmctld", "slurmd", "munged", "sbatch", "scontrol")
 LONG = {"training": {"scratch": {"max_steps": 600, "log_every_steps": 10, "checkpoint_every_steps": 5000}}}
-"""A training of some seconds that writes checkpoints only at validations and when it is asked to."""
+"""A training of some seconds that only writes checkpoints at validations and on request."""
 LONG["training"]["scratch"] |= {"validate_every_steps": 200}
 SIZE = {"SLURM_CI_CPUS": "64", "SLURM_CI_MEM": "500000", "SLURM_CI_GPUS": "4"}
-"""Of each node: as much as all tests that run at the same time ask for, so that none waits for another."""
+"""Size of a node. It is large enough that no parallel test waits for another."""
 PATIENCE_SECONDS = 500
 """Jobs start slowly on a busy machine."""
 
 
 def slurm(*command):
-    """The output of a command of Slurm."""
+    """Output of a Slurm command."""
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
 
 
@@ -54,7 +54,7 @@ def wait_until(condition, *, seconds=PATIENCE_SECONDS, what="it"):
 
 
 class Cluster:
-    """The Slurm of these tests."""
+    """The Slurm for these tests."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -91,7 +91,7 @@ class Call:
         return self.log.read_text(encoding="utf-8", errors="replace")
 
     def wait_until(self, condition, *, what):
-        """Like the function of this name, but only while Snakemake runs."""
+        """Like the function with this name, but only while Snakemake runs."""
 
         def is_there():
             value = condition()
@@ -101,22 +101,22 @@ class Call:
         return wait_until(is_there, what=what)
 
     def wait_for(self, pattern):
-        """Wait until the log says something."""
+        """Wait for a text in the log."""
         return self.wait_until(lambda: re.search(pattern, self.text), what=repr(pattern))
 
     def finish(self, seconds=PATIENCE_SECONDS):
-        """The exit code."""
+        """Wait for the exit code."""
         try:
             return self.process.wait(timeout=seconds)
         except subprocess.TimeoutExpired:
             raise AssertionError(f"still running: {self.text[-3000:]}") from None
 
     def jobs(self):
-        """The ids of all jobs that were submitted, in order."""
+        """Ids of all submitted jobs, in order."""
         return re.findall(r"submitted with SLURM jobid (\d+)", self.text)
 
     def job(self, number=1):
-        """The id of the n-th submitted job. Waits for it."""
+        """Id of the n-th submitted job. Waits for it."""
         return self.wait_until(lambda: len(self.jobs()) >= number and self.jobs()[number - 1], what=f"job {number}")
 
     def wait_for_update(self, step):
@@ -141,7 +141,7 @@ class Study:
         return file
 
     def call(self, *targets, changes=LONG, options=(), profile="slurm"):
-        """Start `snakemake --profile slurm` from the root of the repository."""
+        """Start `snakemake --profile slurm` in the repository root."""
         command = [sys.executable, "-m", "snakemake", *targets, "--directory", str(self.folder), *options]
         if profile:
             command += ["--profile", profile, "--slurm-init-seconds-before-status-checks", "2"]
@@ -167,7 +167,7 @@ class Study:
         return Call(process, log, self.folder)
 
     def run(self, *targets, **options):
-        """Run to the end, which must be a success."""
+        """Run to the end, which must be successful."""
         call = self.call(*targets, **options)
         assert call.finish(3 * PATIENCE_SECONDS) == 0, call.text[-5000:]
         return call
@@ -177,19 +177,20 @@ class Study:
         return self.run(*targets, changes=changes, options=("--cores", "2", *options), profile=None)
 
     def queue(self, *options):
-        """The ids of its jobs that have not ended: other tests have jobs at the same time."""
+        """Ids of unfinished jobs of this study. Other tests have jobs at the same time."""
         lines = slurm("squeue", "--me", "--noheader", *options, "--Format", "JobID:|,STDOUT:|").splitlines()
         return [line.split("|")[0] for line in lines if f"{self.folder}/" in line]
 
     def checkpoints(self):
-        """The steps of all checkpoints of the sentence model."""
+        """Steps of all checkpoints of the sentence model."""
         found = (self.folder / RUN / "checkpoints").glob("*/step-*.json")
         return sorted(int(path.stem.removeprefix("step-")) for path in found)
 
     def assert_saved_at_the_signal(self):
-        """The newest checkpoint is of the update at which the first signal came, as far as the log tells. Its step.
+        """The newest checkpoint has the update of the first signal, according to the log. Returns its step.
 
-        On a busy machine, a signal often comes while a training validates, so a step at which others save, too, counts.
+        On a busy machine, a signal often comes during a validation, so the step of a checkpoint from there is also
+        accepted.
         """
         before, signal, _ = self.training_log().partition("SIGTERM: saving a checkpoint")
         assert signal, before
@@ -202,7 +203,7 @@ class Study:
 
 
 def training_log(folder):
-    """The log of the training so far. Empty before a job starts, for the first time or again."""
+    """Training log so far. Empty before a job starts, for the first time or again."""
     try:
         return (folder / "logs/train/controlled/sentence_transformer/seed1.log").read_text(encoding="utf-8")
     except FileNotFoundError:  # Snakemake removes it before each start.
@@ -210,13 +211,13 @@ def training_log(folder):
 
 
 def copy_of(study, folder):
-    """A copy of a study in a folder, times of files included."""
+    """Copy of a study in a folder, including file times."""
     shutil.copytree(study.folder, folder / "study")
     return Study(folder / "study")
 
 
 def trainers(study):
-    """The processes of `docmt train` in a study, and their arguments."""
+    """Processes of `docmt train` in a study, and their arguments."""
     found = subprocess.run(["pgrep", "-f", "-a", "docmt.* train "], capture_output=True, text=True).stdout.splitlines()
     return [
         int(line.split()[0])
@@ -228,7 +229,7 @@ def trainers(study):
 
 
 def environment(pid):
-    """The environment of a process."""
+    """Environment of a process."""
     pairs = Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0")
     return dict(pair.split("=", 1) for pair in pairs if "=" in pair)
 
@@ -247,9 +248,9 @@ def assert_same_model(study, expected):
 
 @pytest.fixture(scope="session")
 def running_cluster(shared_folder):
-    """A Slurm of two nodes. Needs its programs, and root, since its configuration has to stand in /etc/slurm.
+    """A Slurm with two nodes. Needs Slurm programs, and root, because its configuration has to be in /etc/slurm.
 
-    The first process of pytest that needs it starts it, the last one stops it.
+    The first pytest process that needs it starts it, and the last one stops it.
     """
     missing = [program for program in PROGRAMS if shutil.which(program) is None]
     if missing:
@@ -277,25 +278,25 @@ def running_cluster(shared_folder):
 
 
 def count(file):
-    """The number in a file. 0 if there is none."""
+    """Number in a file. 0 without a file."""
     return int(file.read_text()) if file.exists() else 0
 
 
 @pytest.fixture
 def alone():
-    """For tests that stop the controller, or that count seconds of computing: no other test uses the cluster."""
+    """For tests that stop the controller, or count seconds of computing. No other test uses the cluster."""
 
 
 @pytest.fixture
 def cluster(running_cluster, shared_folder, request):
-    """The cluster, which several tests use at the same time."""
+    """The cluster. Several tests use it at the same time."""
     with open(shared_folder / "cluster.use", "a") as file:
         fcntl.flock(file, fcntl.LOCK_EX if "alone" in request.fixturenames else fcntl.LOCK_SH)
         yield running_cluster
 
 
 def made_once(shared_folder, name, make):
-    """The study in a folder that all processes of pytest share, made by the first that asks."""
+    """Study in a folder that all pytest processes share. The first process that needs it makes it."""
     folder = shared_folder / name
     with FileLock(f"{folder}.lock"):
         if not (folder / "is_made").exists():
@@ -308,7 +309,7 @@ def made_once(shared_folder, name, make):
 
 @pytest.fixture(scope="session")
 def prepared(shared_folder):
-    """A study with all stages before training done."""
+    """A study with all stages before training finished."""
 
     def make(folder):
         (folder / "study").mkdir()
@@ -325,7 +326,7 @@ def expected(prepared, shared_folder):
 
 @pytest.fixture(scope="session")
 def expected_of_two(prepared, shared_folder):
-    """The same, trained on two devices of this machine."""
+    """The same study, trained on two devices of this machine."""
     options = ("--set-resources", "train:gpu=2")
     return made_once(
         shared_folder, "expected_of_two", lambda folder: copy_of(prepared, folder).run_here(MODEL, options=options)
@@ -334,7 +335,7 @@ def expected_of_two(prepared, shared_folder):
 
 @pytest.fixture
 def study(cluster, prepared, tmp_path):
-    """A copy of `prepared` for one test, times of files included."""
+    """Copy of `prepared` for one test, including file times."""
     study = copy_of(prepared, tmp_path)
     yield study
     if jobs := study.queue():

@@ -1,4 +1,4 @@
-"""Real faults on a cluster: trainings resume and end in the same weights, and nothing fails silently."""
+"""Real faults on a cluster. Trainings resume and end with the same weights, and nothing fails silently."""
 
 import os
 import re
@@ -133,7 +133,7 @@ def test_refused_submissions_and_restarts_are_survived(study, expected, cluster,
 
 
 def slurm_log(study, job):
-    """What Slurm and the Snakemake inside the job wrote about a failed job."""
+    """Log of a failed job, from Slurm and from Snakemake inside the job."""
     (log,) = (study.folder / ".snakemake/slurm_logs").rglob(f"{job}.log")
     return log.read_text(encoding="utf-8", errors="replace")
 

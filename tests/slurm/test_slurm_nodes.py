@@ -1,4 +1,4 @@
-"""Trainings on two nodes, which both are this machine: one job, one model, the faults of one node."""
+"""Trainings on two nodes on this machine: one job, one model, and faults on one node."""
 
 import os
 import re
@@ -16,13 +16,13 @@ NODES = ("--set-resources", "train:nodes=2")
 
 
 def ranks(study):
-    """The processes that train, by node and number there."""
+    """Training processes, by node and number on the node."""
     found = {pid: environment(pid) for pid in trainers(study)}
     return {(own["NODE_RANK"], own["LOCAL_RANK"]): pid for pid, own in found.items() if "LOCAL_RANK" in own}
 
 
 def test_two_nodes_train_the_model_of_two_devices(study, expected_of_two):
-    """With a signal and a second job on the way."""
+    """With a signal and a second job during the training."""
     call = study.call(MODEL, options=NODES)
     call.wait_for_update(50)
     job = slurm("scontrol", "show", "job", call.job())

@@ -1,4 +1,4 @@
-"""A whole study as Slurm jobs: the same numbers as without Slurm, bit by bit."""
+"""A complete study as Slurm jobs has the same results as without Slurm, bit by bit."""
 
 import contextlib
 import os
@@ -81,7 +81,7 @@ TEXT = "results/controlled/corpora/en-de/test_controlled.de"
 
 
 def settings_of_three_stages(*, rate, beam_size, metric):
-    """Settings of a training, a translation and scores, which also read a reference of the user's."""
+    """Settings for a training, a translation, and scores that also read a user-supplied reference."""
     return {
         "training": {"scratch": {"max_steps": 20, "learning_rate": rate}},
         "decoding": {"beam_size": beam_size},
@@ -91,7 +91,7 @@ def settings_of_three_stages(*, rate, beam_size, metric):
 
 
 def recorded_settings(study):
-    """Learning rate of the model and metrics of the scores, as the jobs recorded them, and the metric of the table."""
+    """Learning rate of the model and metrics of the scores, as recorded by the jobs, and the metric in the table."""
     rate = load_content(study.folder / MODEL)["provenance"]["settings"]["training"]["learning_rate"]
     scores = read_json(study.folder / RUN / "scores.json")["provenance"]["settings"]["metrics"]
     table = pd.read_csv(study.folder / SCORES)
@@ -123,7 +123,7 @@ def test_edits_during_a_run_wait_for_the_next(study):
 
 
 def command_lines(study):
-    """Command lines of the processes that work in a study."""
+    """Command lines of processes that work in a study."""
     lines = subprocess.run(["pgrep", "-a", "-f", "docmt decode"], capture_output=True, text=True).stdout.splitlines()
     folder = str(study.folder)
     return "\n".join(line for line in lines if working_folder(line.split()[0]) == folder)

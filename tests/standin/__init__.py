@@ -1,1 +1,1 @@
-"""A CUDA device that is not there: tensors say `cuda:0` and compute on the CPU, and what a GPU would do is counted."""
+"""A simulated CUDA device. Tensors report `cuda:0` and compute on the CPU, and operations of a GPU are counted."""

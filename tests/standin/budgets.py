@@ -1,7 +1,7 @@
-"""How much a GPU may be made to wait. Whoever lowers a number here keeps it low. Raising one needs a reason.
+"""Limits for waiting times of a GPU. If you lower a number here, it must stay low. Raising one needs a reason.
 
-Measured with bfloat16. Launches of a micro-batch are those of 6 + 6 layers. They depend neither on the width nor on
-the number of tokens.
+Measured with bfloat16. Launches per micro-batch are for 6 + 6 layers. They depend neither on the width nor on the
+number of tokens.
 """
 
 MICRO_BATCH_LAUNCHES = {
@@ -30,11 +30,11 @@ MICRO_BATCH_LAUNCHES = {
     "san": 974,
     "cadec": 2040,
 }
-"""Kernels of forward and backward of the first micro-batch of an update, by preset."""
+"""Forward and backward kernels in the first micro-batch of an update, by preset."""
 UPDATE_SYNCS = 0  # how often the host waits for the device in an update that is not logged
 UPDATE_COPIES = 1  # copies to the device in an update of one micro-batch
 UPDATE_PAGEABLE_COPIES = 0
-"""Those that the host waits for, since their memory is not pinned or they were not asked to be asynchronous."""
+"""The host waits for copies if their memory is not pinned or they are not asynchronous."""
 STEPS_PER_SYNC = 16  # steps of a search for each time that the host waits
 SEARCH_COPIES = 22
-"""Copies to the device in the search of a batch, however many steps it has. With a second decoder, in each search."""
+"""Copies to the device in the search for a batch, for any number of steps. A second decoder needs as many again."""

@@ -1,4 +1,4 @@
-"""Compiles the stand-in of a CUDA device, once for each version of it and of torch."""
+"""Compiles the stand-in for a CUDA device, once per version of the stand-in and of torch."""
 
 import hashlib
 import importlib.util
@@ -11,31 +11,31 @@ from pathlib import Path
 
 SOURCE = Path(__file__).with_name("cuda.cpp")
 MISSING = ("No such file or directory", "cannot find", "unrecognized command")
-"""Errors of a compiler that lacks something. Any other one is a mistake in the stand-in."""
+"""Errors of a compiler with missing parts. Any other error is a mistake in the stand-in."""
 SOURCES = (SOURCE, SOURCE.with_name("runtime.h"))
 
 
 class UnavailableError(Exception):
-    """The stand-in cannot be built here. The message is one line."""
+    """The stand-in cannot be built on this machine. The message is one line."""
 
 
 def torch_folder() -> Path:
-    """Where torch is installed, without importing it."""
+    """Installation folder of torch, found without importing it."""
     origin = getattr(importlib.util.find_spec("torch"), "origin", None)
     assert origin is not None
     return Path(origin).parent
 
 
 def cache_folder() -> Path:
-    """A folder of this user beside those that pytest keeps temporary files in."""
+    """A folder for this user next to pytest's temporary folders."""
     return Path(tempfile.gettempdir()) / f"pytest-of-{os.environ.get('USER') or os.getuid()}" / "standin"
 
 
 def build_library(folder: Path) -> Path:
-    """Compile the stand-in into `folder`, unless it is there already.
+    """Compile the stand-in into `folder`, unless it exists.
 
     Raises:
-        UnavailableError: there is no compiler, it lacks something, or torch is not a CPU build.
+        UnavailableError: there is no complete compiler, or torch is not a CPU build.
         RuntimeError: the stand-in does not compile.
     """
     compiler = shutil.which(os.environ.get("CXX", "g++"))

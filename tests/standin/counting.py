@@ -1,4 +1,4 @@
-"""Counts what a GPU would do: kernels launched, waits of the host, copies from and to the host, each with its line."""
+"""Counts GPU operations: kernel launches, waits of the host, copies from and to the host, with lines of code."""
 
 import contextlib
 import ctypes
@@ -12,7 +12,7 @@ from types import FrameType
 from standin.device import LIBRARY
 
 KINDS = ("launch", "sync", "pageable copy", "pinned copy", "copy to host")
-"""In the order of `Kind` in cuda.cpp. A copy to the host that is waited for is a sync, too."""
+"""In the order of `Kind` in cuda.cpp. A synchronous copy to the host is also a sync."""
 ROOT = Path(__file__).parents[2]
 BACKWARD = "backward"
 OURS, LIBRARIES = f"{ROOT / 'docmt'}/", "/site-packages/"
@@ -20,7 +20,7 @@ OURS, LIBRARIES = f"{ROOT / 'docmt'}/", "/site-packages/"
 
 @dataclass
 class Counts:
-    """How often each thing happened, by kind, operation and line of code."""
+    """Numbers of events by kind, operation and line of code."""
 
     events: Counter[tuple[str, str, str]] = field(default_factory=Counter)
 
@@ -28,23 +28,23 @@ class Counts:
         return Counts(self.events - earlier.events)
 
     def copy(self) -> "Counts":
-        """The counts up to now."""
+        """Counts up to now."""
         return Counts(self.events.copy())
 
     def total(self, kind: str) -> int:
-        """How many events of a kind there were."""
+        """Number of events of a kind."""
         return sum(count for (other, _, _), count in self.events.items() if other == kind)
 
     def launches(self, name: str) -> int:
-        """How often a kernel was launched."""
+        """Number of launches of a kernel."""
         return sum(count for (kind, other, _), count in self.events.items() if (kind, other) == ("launch", name))
 
     def totals(self) -> dict[str, int]:
-        """How many events of each kind there were."""
+        """Numbers of events by kind."""
         return {kind: self.total(kind) for kind in KINDS}
 
     def by_line(self, kind: str) -> Counter[str]:
-        """The number of events of a kind by line of code."""
+        """Number of events of a kind by line of code."""
         lines: Counter[str] = Counter()
         for (other, _, line), count in self.events.items():
             if other == kind:
@@ -52,7 +52,7 @@ class Counts:
         return lines
 
     def describe(self, *kinds: str) -> str:
-        """A table of the events of some kinds (default: all), most frequent first."""
+        """A table of events of some kinds (default: all). The most frequent ones come first."""
         rows = [(count, *event) for event, count in self.events.items() if event[0] in (kinds or KINDS)]
         rows.sort(key=lambda row: (KINDS.index(row[1]), -row[0], row[3]))
         totals = ", ".join(f"{self.total(kind)} × {kind}" for kind in KINDS)
@@ -63,7 +63,7 @@ _active: list[Counts] = []
 
 
 def _line(frame: FrameType | None) -> str:
-    """The innermost line of docmt that is being executed. Else that of whoever called torch."""
+    """Innermost line of docmt in the stack, or else the line that called torch."""
     innermost = None
     while frame is not None:
         name = frame.f_code.co_filename
@@ -93,7 +93,7 @@ LIBRARY.standin_listen(_listen)
 
 @contextlib.contextmanager
 def counting() -> Iterator[Counts]:
-    """Count what happens inside."""
+    """Count events inside the block."""
     counts = Counts()
     _active.append(counts)
     try:
@@ -104,7 +104,7 @@ def counting() -> Iterator[Counts]:
 
 @contextlib.contextmanager
 def uncounted() -> Iterator[None]:
-    """Leave out what this thread does inside."""
+    """Do not count events of this thread inside the block."""
     LIBRARY.standin_pause(1)
     try:
         yield

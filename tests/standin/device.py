@@ -1,6 +1,6 @@
-"""Puts the stand-in in the place of CUDA. Import this before torch, in a separate process.
+"""Replaces CUDA by the stand-in. Import this module before torch, in a separate process.
 
-`torch.cuda` is Python over functions that the CPU build lacks. What is used of it is replaced here.
+`torch.cuda` is Python over functions that the CPU build lacks. The functions that docmt uses are replaced here.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ import torch  # noqa: E402 - after the device guard and the hooks
 
 
 class Stream:
-    """The one stream: everything is done when it is called."""
+    """The only stream. Everything is finished after the call."""
 
     device = torch.device("cuda", 0)
 
@@ -52,7 +52,7 @@ class Stream:
 
 
 class Event:
-    """A point in the stream. To wait for it is a sync."""
+    """A point in the stream. Waiting for it is a sync."""
 
     def __init__(self, *_: object, **__: object) -> None:
         pass
@@ -74,18 +74,18 @@ class Event:
 
 
 def set_capacity(n_bytes: int) -> None:
-    """How much memory the device has. More than that raises `torch.OutOfMemoryError`."""
+    """Set the memory size of the device. Larger allocations raise `torch.OutOfMemoryError`."""
     LIBRARY.standin_set_capacity(n_bytes)
 
 
 def capability() -> tuple[int, int]:
-    """The compute capability of the device, that of an H100 unless `older_gpu` is in force."""
+    """Compute capability of the device. The default is an H100, and `older_gpu` changes it."""
     return _capability[-1]
 
 
 @contextlib.contextmanager
 def older_gpu(major: int, minor: int) -> Iterator[None]:
-    """A device of an earlier compute capability."""
+    """Simulate a device with an earlier compute capability."""
     _capability.append((major, minor))
     try:
         yield

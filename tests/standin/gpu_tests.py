@@ -15,7 +15,7 @@ MARK = "@pytest.mark." + "gpu"
 
 
 def main() -> None:
-    """Run them, without those that need a compiler, which makes no code for this device. Exits as pytest does."""
+    """Run them, without tests that need a compiler, because it makes no code for this device. Exits like pytest."""
     tests = sorted(Path(__file__).parents[1].rglob("test_*.py"))
     files = [str(path) for path in tests if MARK in path.read_text(encoding="utf-8")]
     marks = " and ".join(["gpu", *sys.argv[1:]])

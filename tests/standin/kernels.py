@@ -1,4 +1,4 @@
-"""The kernels of a GPU that the CPU build of torch lacks, computed plainly, with what the real ones require.
+"""Plain versions of GPU kernels that the CPU build of torch lacks, with the requirements of the real kernels.
 
 Shape letters: N packed queries, M packed keys, H heads, K head width, G groups. B batch, L queries, S keys.
 """
@@ -26,7 +26,7 @@ NOTHING = slice(0, 0)
 
 
 def _check_alignment(name: str, tensor: Tensor) -> None:
-    """Flash attention reads 16 bytes of a head at a time: rows may be apart, but must begin at multiples of that."""
+    """Flash attention reads heads in steps of 16 bytes. Rows may be apart, but must begin at multiples of 16 bytes."""
     places = (*tensor.stride()[:-1], tensor.storage_offset())
     assert tensor.stride(-1) == 1, f"{name}: strides {tensor.stride()}"
     assert all(place * tensor.element_size() % 16 == 0 for place in places), f"{name}: strides {tensor.stride()}"
@@ -37,7 +37,7 @@ def _kernel(
 ) -> Callable[[Callable[..., tuple[Any, ...]]], Callable[..., tuple[Any, ...]]]:
     """Register a function of CPU tensors as a kernel of the device. It counts as one launch.
 
-    The arguments `aligned` must be aligned as flash attention wants them.
+    The arguments `aligned` must be aligned as flash attention requires.
     """
 
     def register(function: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
@@ -59,7 +59,7 @@ def _kernel(
 
 
 def _short(name: str) -> Callable[..., tuple[Tensor, ...]]:
-    """A kernel of docmt for short groups, computed plainly. It counts as one launch."""
+    """Plain version of a docmt kernel for short groups. It counts as one launch."""
 
     def run(*arguments: Any) -> tuple[Tensor, ...]:
         note("launch", f"short_groups_{name}", frame=sys._getframe().f_back)
@@ -76,14 +76,14 @@ varlen.short_groups = lambda: SHORT_GROUPS
 
 
 def _groups(offsets_q: Tensor, offsets_k: Tensor) -> Iterator[tuple[slice, slice]]:
-    """The queries and the keys of each group that has queries."""
+    """Queries and keys of all groups with queries."""
     for (a, b), (c, d) in zip(pairwise(offsets_q.tolist()), pairwise(offsets_k.tolist()), strict=True):
         if a < b:
             yield slice(a, b), slice(c, d)
 
 
 def _check_flash(query: Tensor, key: Tensor, value: Tensor, offsets_q: Tensor, offsets_k: Tensor, *max_qk: int) -> None:
-    """What flash attention requires of packed tensors [N, H, K]."""
+    """Requirements of flash attention for packed tensors [N, H, K]."""
     assert standin.device.capability() >= (8, 0), "flash attention: the GPU is too old"
     assert query.dtype in (torch.float16, torch.bfloat16), f"flash attention: {query.dtype}"
     assert query.dtype == key.dtype == value.dtype
@@ -102,7 +102,7 @@ def _check_flash(query: Tensor, key: Tensor, value: Tensor, offsets_q: Tensor, o
 
 
 def _scores(query: Tensor, key: Tensor, *, is_causal: bool, scale: float | None) -> Tensor:
-    """Scaled scores of the queries and keys of a group, float32 [H, n, m]. With a mask aligned at the end."""
+    """Scaled scores for the queries and keys of a group, float32 [H, n, m], with a mask that is aligned at the end."""
     scores = torch.einsum("nhk,mhk->hnm", query.float(), key.float()) * (scale or query.shape[-1] ** -0.5)
     if is_causal:
         n, m = scores.shape[1:]
@@ -114,7 +114,7 @@ def _scores(query: Tensor, key: Tensor, *, is_causal: bool, scale: float | None)
 def _flash_forward(
     query, key, value, offsets_q, offsets_k, max_q, max_k, dropout, is_causal, _, *, scale=None, **options
 ):
-    """Packed attention. Returns output [N, H, K], log-sums [H, N], and what else the operator does."""
+    """Packed attention. Returns output [N, H, K], log-sums [H, N], and further outputs of the operator."""
     _check_flash(query, key, value, offsets_q, offsets_k, max_q, max_k)
     assert dropout == 0
     output, sums = torch.zeros_like(query), torch.zeros(query.shape[1], len(query))
@@ -147,14 +147,14 @@ def _flash_backward(
 def _gradients(
     gradient: Tensor, query: Tensor, key: Tensor, value: Tensor, weights: Tensor, scale: float
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Gradients of queries, keys, values and bias of attention over [..., L, K] with the given weights [..., L, S]."""
+    """Gradients of queries, keys, values and bias for attention over [..., L, K] with weights [..., L, S]."""
     slopes = gradient @ value.mT
     scores = weights * (slopes - (slopes * weights).sum(-1, keepdim=True))
     return scores @ key * scale, scores.mT @ query * scale, weights.mT @ gradient, scores
 
 
 def _weights(query: Tensor, key: Tensor, bias: Tensor | None, *, is_causal: bool, scale: float | None) -> Tensor:
-    """Attention weights of padded queries and keys, float32 [B, H, L, S]."""
+    """Attention weights for padded queries and keys, float32 [B, H, L, S]."""
     assert bias is None or bias.dtype == query.dtype, "the bias must have the type of the query"
     scores = query.float() @ key.float().mT * (scale or query.shape[-1] ** -0.5)
     if bias is not None:
@@ -166,7 +166,7 @@ def _weights(query: Tensor, key: Tensor, bias: Tensor | None, *, is_causal: bool
 
 @_kernel("_scaled_dot_product_efficient_attention")
 def _efficient_forward(query, key, value, bias, has_sums, dropout=0.0, is_causal=False, *, scale=None):
-    """Padded attention. Returns output [B, H, L, K], and log-sums and random states, which nothing reads."""
+    """Padded attention. Returns output [B, H, L, K], and unused log-sums and random states."""
     assert dropout == 0
     output = (_weights(query, key, bias, is_causal=is_causal, scale=scale) @ value.float()).to(query.dtype)
     # In memory [B, L, H, K], as the real kernel leaves it.
@@ -177,7 +177,7 @@ def _efficient_forward(query, key, value, bias, has_sums, dropout=0.0, is_causal
 
 @_kernel("_scaled_dot_product_cudnn_attention")
 def _cudnn_forward(query, key, value, bias, has_sums, dropout=0.0, is_causal=False, *_, scale=None):
-    """Padded attention. The real kernel makes a plan for each shape, in 0.2 to 0.9 seconds."""
+    """Padded attention. The real kernel plans every new shape, in 0.2 to 0.9 seconds."""
     output, sums, seed, offset = _efficient_forward(query, key, value, bias, has_sums, dropout, is_causal, scale=scale)
     nothing = torch.zeros(0)
     return output, sums, nothing, nothing, query.shape[2], key.shape[2], seed, offset, nothing
@@ -193,7 +193,7 @@ def _padded_flash_forward(query, key, value, *options, scale=None):
 def _efficient_backward(
     gradient, query, key, value, bias, output, sums, seed, offset, dropout, needs, *options, scale=None
 ):
-    """Gradients of padded queries, keys, values and, where needed, the bias."""
+    """Gradients of padded queries, keys, values and, if necessary, the bias."""
     weights = _weights(query, key, bias, is_causal=bool(options and options[0]), scale=scale)
     floats = (t.float() for t in (gradient, query, key, value))
     found = [grad.to(query.dtype) for grad in _gradients(*floats, weights, scale or query.shape[-1] ** -0.5)]

@@ -1,6 +1,6 @@
-"""Runs presets on the device and on the CPU, writes what came out: `python -m standin.measure FOLDER [PRESET …]`.
+"""Runs presets on the device and on the CPU, and writes results: `python -m standin.measure FOLDER [PRESET …]`.
 
-test_cuda_standin.py starts it as a separate process: the stand-in must be there before torch is.
+test_cuda_standin.py starts it as a separate process, because the stand-in must replace CUDA before torch is imported.
 """
 
 import contextlib
@@ -42,7 +42,7 @@ def _rows(history: Any) -> dict[str, list[float]]:
 
 
 def decoding(architecture: str, study: Study, folder: Path) -> dict[str, Any]:
-    """Counts of a search in half precision."""
+    """Counts for a search in half precision."""
     trained = scenarios.random_trained(study, architecture, **HALF)
     half = scenarios.decode(trained, study, SEARCH.model_copy(update={"precision": "auto"}), device="cuda")
     cudnn = half.counts.launches(CUDNN)
@@ -50,7 +50,7 @@ def decoding(architecture: str, study: Study, folder: Path) -> dict[str, Any]:
 
 
 def budgets(architecture: str, study: Study, folder: Path) -> dict[str, Any]:
-    """Counts of a micro-batch of the base size, and of the updates of a training in half precision that logs twice."""
+    """Counts for a micro-batch with the base size, and for updates of a half-precision training that logs twice."""
     training = RECIPE | scenarios.QUIET | {"max_steps": 7}
     updates = scenarios.updates(study, folder, architecture, model=HALF, training=training)
     micro_batch = scenarios.micro_batch(architecture)
@@ -64,7 +64,7 @@ def budgets(architecture: str, study: Study, folder: Path) -> dict[str, Any]:
 
 
 def device(_: str, study: Study, folder: Path) -> dict[str, Any]:
-    """What the stand-in itself should do."""
+    """Expected behavior of the stand-in."""
     on_device, on_cpu = torch.ones(3, 2, device="cuda"), torch.ones(2, 3)
     messages = []
     for mix in (lambda: on_device @ on_cpu, lambda: on_device + on_cpu, lambda: torch.cat([on_device, on_cpu])):
@@ -97,7 +97,7 @@ def device(_: str, study: Study, folder: Path) -> dict[str, Any]:
 
 
 def older(_: str, study: Study, folder: Path) -> dict[str, Any]:
-    """Training and search with a GPU that has neither bfloat16 nor flash attention, in float16. And a resumed one."""
+    """Training, resuming and search on a GPU with neither bfloat16 nor flash attention, in float16."""
     recipe = {"precision": "fastest", "log_every_steps": 1, "max_gradient_norm": 1.0, "max_steps": 8}
     options = {"model": HALF | {"dropout": 0.0}, "training": recipe, "accelerator": "gpu"}
     _, expected = run_training(study, folder / "float32", **options | {"training": recipe | {"precision": "float32"}})
@@ -123,13 +123,13 @@ def older(_: str, study: Study, folder: Path) -> dict[str, Any]:
 
 
 def heads(_: str, study: Study, folder: Path) -> dict[str, Any]:
-    """A training in half precision with heads of a width that flash attention does not take."""
+    """A training in half precision with a head width that flash attention does not support."""
     options = {"model": {"width": 20, "heads": 2, "dropout": 0.0}, "training": {"max_steps": 2, "precision": "auto"}}
     return _rows(run_training(study, folder, accelerator="gpu", **options)[1])
 
 
 def memory(_: str, study: Study, folder: Path) -> dict[str, str]:
-    """A training on a device that is too small. What it says."""
+    """Error message of a training on a device that is too small."""
     capacity = standin.device.LIBRARY.standin_capacity()
     standin.device.set_capacity(torch.cuda.memory_allocated() + 200_000)
     try:
@@ -142,7 +142,7 @@ def memory(_: str, study: Study, folder: Path) -> dict[str, str]:
 
 
 def bench(folder: Path) -> dict[str, Any]:
-    """Rows of `docmt bench gpu`. With a wrong kernel, a probe that leaves gradients, and updates that wait."""
+    """Rows of `docmt bench gpu`, with a wrong kernel, a probe that leaves gradients, and updates that wait."""
     command = ["bench", "gpu", "--size", "tiny", "--tokens", "60", "--minutes", "600"]
     command += ["--out", str(folder / "bench.json")]
     kernels, zero_grad = standin.kernels.SHORT_GROUPS, torch.optim.Optimizer.zero_grad
@@ -185,7 +185,7 @@ PARTS: dict[str, Callable[[str, Study, Path], dict[str, Any]]] = {
 
 
 def run(part: Callable[[str, Study, Path], dict[str, Any]], architecture: str, study: Study) -> dict[str, Any]:
-    """The result of a part, or `{"error": traceback}`."""
+    """Result of a part, or `{"error": traceback}`."""
     with tempfile.TemporaryDirectory() as folder:
         try:
             return part(architecture, study, Path(folder))
@@ -194,7 +194,7 @@ def run(part: Callable[[str, Study, Path], dict[str, Any]], architecture: str, s
 
 
 def main() -> None:
-    """Run everything. The results go to FOLDER/results.json."""
+    """Run everything. FOLDER/results.json gets the results."""
     gc.freeze()  # each row of the acceptance collects garbage: what is imported need not be looked at
     folder = Path(sys.argv[1])
     study = make_study(folder / "study")

@@ -1,6 +1,6 @@
-"""Prints what a GPU would do, by line of code: `PYTHONPATH=tests:. python -m standin.report PRESET [KIND …]`.
+"""Prints GPU operations by line of code: `PYTHONPATH=tests:. python -m standin.report PRESET [KIND …]`.
 
-Kinds of events are those of `counting.KINDS`. Without any, all are shown.
+Kinds of events are in `counting.KINDS`. The default is all kinds.
 """
 
 import sys

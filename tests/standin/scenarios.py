@@ -1,4 +1,4 @@
-"""What docmt does on the device, with counts: micro-batches, updates of a training, steps of a search."""
+"""Operations on the device, with counts: micro-batches, training updates, search steps."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -33,16 +33,16 @@ from docmt.training.loss import LossModule
 from standin.counting import Counts, counting
 
 BASE = {"encoder_layers": 6, "decoder_layers": 6, "upper_layers": 2}
-"""The layers of the base size: the number of launches depends on them, not on the width."""
+"""Layers of the base size. The number of launches depends on them, and not on the width."""
 HALF = {"width": 16, "heads": 2}  # heads of 8, the narrowest that flash attention takes
 QUIET = {"precision": "auto", "log_every_steps": 4, "validate_every_steps": 100, "checkpoint_every_steps": 100}
-"""A training in half precision with updates between which nothing else happens."""
+"""A half-precision training without other work between updates."""
 KERNELS = standin.kernels.LIBRARY
 compiling.find_spec = lambda _: None  # Triton, where tests have installed it, makes no code for this device
 
 
 def make_inputs(settings: ModelSettings, *, device: str, dtype: torch.dtype) -> Batch:
-    """A batch of random documents as a training prepares it, with trees where the model reads them."""
+    """A batch of random documents as a training prepares it, with trees if the model reads them."""
     documents = random_documents([3, 1, 5], longest=9)
     trees = document_trees(documents) if settings.needs_trees else None
     batch = make_batch(settings, documents, trees).prepare(
@@ -52,7 +52,7 @@ def make_inputs(settings: ModelSettings, *, device: str, dtype: torch.dtype) -> 
 
 
 def micro_batch(architecture: str, **size: int) -> Counts:
-    """Forward and backward of one batch in mixed precision, the first of an update."""
+    """Forward and backward pass of a batch in mixed precision, the first in an update."""
     settings = model_settings(architecture, **(BASE | HALF | {"dropout": 0.1} | size))
     module = LossModule(build_transformer(settings, N_SYMBOLS), 0.1).to("cuda").train()
 
@@ -69,7 +69,7 @@ def micro_batch(architecture: str, **size: int) -> Counts:
 
 
 def updates(study: Study, folder: Path, architecture: str, **options) -> list[Counts]:
-    """Train through the real trainer, options as of `core_fixtures.run_training`: the counts from update to update."""
+    """Train with the real trainer and the options of `core_fixtures.run_training`. Returns counts between updates."""
     found: list[Counts] = []
     before = [Counts()]
     with counting() as counts:
@@ -88,7 +88,7 @@ def updates(study: Study, folder: Path, architecture: str, **options) -> list[Co
 
 @dataclass
 class Decoding:
-    """What a search did, and the scores of its hypotheses."""
+    """Counts of a search, and scores of its hypotheses."""
 
     counts: Counts
     n_steps: int
@@ -123,7 +123,7 @@ def decode(trained: TrainedModel, study: Study, settings: DecodingSettings, *, d
 
 
 def random_trained(study: Study, architecture: str, **size: int) -> TrainedModel:
-    """A model file's content with random weights."""
+    """Content of a model file with random weights."""
     vocabulary = study.vocabulary
     model = make_model(architecture, n_symbols=len(vocabulary), **size)
     return TrainedModel(model, vocabulary, study.pipeline, {"max_tokens": 512}, {})

@@ -1,6 +1,7 @@
-"""The CUDA path on a machine without a GPU: presets on a device that says `cuda:0`, against the CPU.
+"""The CUDA path on a machine without a GPU: presets on a device named `cuda:0`, compared with the CPU.
 
-Everything runs in one separate process (measure.py). The tests look at what it wrote. Skipped without a C++ compiler.
+Everything runs in one separate process (measure.py), and the tests check its results. They are skipped without a C++
+compiler.
 """
 
 import json
@@ -52,7 +53,7 @@ def has_slow_tests(request):
 
 @pytest.fixture(scope="module")
 def results(run, has_slow_tests, tmp_path_factory):
-    """Measurements of all presets. If only quick tests run, without what slow ones look at."""
+    """Measurements for all presets. Without slow tests, their measurements are skipped."""
     folder = tmp_path_factory.mktemp("standin")
     done = run("measure", folder, *(() if has_slow_tests else DIVERSE))  # none: all
     assert done.returncode == 0, done.stderr
@@ -66,7 +67,7 @@ def preset(request):
 
 @pytest.fixture
 def found(results, preset):
-    """The results of a part for a preset."""
+    """Results of a part for a preset."""
 
     def find(part):
         found = results[preset][part]
@@ -132,7 +133,7 @@ def test_search_rarely_waits(found):
 
 
 def test_the_tests_for_gpus_pass(run, has_slow_tests):
-    """Among them the scenarios that `docmt bench gpu` runs."""
+    """They include the scenarios of `docmt bench gpu`."""
     done = run("gpu_tests", *(() if has_slow_tests else ["not slow"]))
     assert done.returncode == 0, done.stdout
     assert "passed" in done.stdout

@@ -1,4 +1,4 @@
-"""An empty folder of a study."""
+"""An empty study folder."""
 
 import pytest
 from smoke_study import smoke_config

@@ -1,4 +1,4 @@
-"""Folders of studies made by hand, as a cluster and its failures leave them."""
+"""Hand-made study folders, in states that a cluster and its failures can leave."""
 
 import base64
 import json
@@ -47,19 +47,19 @@ Error in rule {rule}:
 
 @dataclass
 class Folder:
-    """A folder of a study, and how to fill it."""
+    """A study folder, and methods to fill it."""
 
     path: Path
     plan: Plan
 
     @property
     def run(self):
-        """The first training of the plan."""
+        """First training in the plan."""
         return trained_runs(self.plan.study)[0]
 
     @property
     def stem(self):
-        """The name of its log."""
+        """Name of its log."""
         return f"{self.run.dataset}/{self.run.system}/seed{self.run.seed}"
 
     @property
@@ -80,7 +80,7 @@ class Folder:
         return file
 
     def checkpoint(self, name, content, *, fingerprint="abc", age=0.0):
-        """A file of the first training's checkpoints."""
+        """A checkpoint file of the first training."""
         return self.write(self.run_folder / "checkpoints" / fingerprint / name, content, age=age)
 
     def mark(self, output):
@@ -91,23 +91,23 @@ class Folder:
         self.write("/".join([".snakemake/incomplete", *parts]), {"external_jobid": None})
 
     def snakemake(self, *blocks, host=None, name="2026-11-21T054307.1.snakemake.log"):
-        """Snakemake's messages."""
+        """Messages of Snakemake."""
         self.write(f".snakemake/log/{name}", HEAD.format(host=host or platform.node()) + "".join(blocks))
 
     def lock(self):
-        """Snakemake's lock."""
+        """Lock of Snakemake."""
         self.write(".snakemake/locks/0.input.lock", "x\n")
 
     def status(self, *options):
-        """The exit code of the command."""
+        """Exit code of the command."""
         return main(["status", "--directory", str(self.path), "--configfile", str(SMOKE), *options])
 
     def read(self):
-        """The trainings and failures."""
+        """Trainings and failures."""
         return read_state(self.path, self.plan, read_workflow(self.path))
 
     def training(self):
-        """The state of the first training."""
+        """State of the first training."""
         return self.read()[0][0]
 
     def failures(self):

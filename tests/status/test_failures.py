@@ -1,4 +1,4 @@
-"""Failed jobs, and Snakemake's lock and marks."""
+"""Failed jobs, and locks and marks of Snakemake."""
 
 import subprocess
 import sys
@@ -56,7 +56,7 @@ def test_failure_that_was_begun_again_is_none(folder):
 
 
 def test_job_of_a_failed_group_is_named(folder):
-    """Snakemake announces the jobs of a group, which share a submission, below its name."""
+    """Jobs in a group share a submission. Snakemake prints them below its name."""
     log = f"logs/evaluate_run/{folder.stem}.log"
     values = {"rule": "evaluate_run", "outputs": "a", "log": log, "number": "4"}
     begun = "Group job scores_d_s (jobs in lexicogr. order):\n\n" + indent(BEGUN.format(**values), "    ")

@@ -1,4 +1,4 @@
-"""The state of each training, from the files that it leaves."""
+"""Training states, derived from files."""
 
 import platform
 import subprocess
@@ -21,7 +21,7 @@ sys.stdin.read()
 
 @pytest.fixture
 def hold():
-    """Hold the lock of a file in another process, as a trainer does. Call the result to let it go."""
+    """Lock a file in another process, as a trainer does. Call the result to release it."""
     holders = []
 
     def start(path):

@@ -1,4 +1,4 @@
-"""Codes of languages in all spellings lead to the same tokenizer, spacing and metrics."""
+"""Language codes in all spellings lead to the same tokenizer, spacing and metrics."""
 
 import pytest
 
@@ -37,7 +37,7 @@ WORDS = "We read a few books in the library .\nHe did not come to the lesson yes
 
 @pytest.mark.parametrize("language", SPELLINGS)
 def test_all_spellings_are_one_language(language, tmp_path, capsys):
-    """Identical text scores 100, or is refused with what to do."""
+    """Identical text scores 100, or is refused with a solution."""
     (tmp_path / "text").write_text(TEXT.get(language, WORDS), encoding="utf-8")
     outcomes = set()
     for code in SPELLINGS[language].split():

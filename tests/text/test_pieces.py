@@ -1,4 +1,4 @@
-"""SentencePiece beside words and BPE."""
+"""SentencePiece, as an alternative to words and BPE."""
 
 import json
 import pickle
@@ -27,7 +27,7 @@ JOINER = {"ja": "", "th": "", "ar": " ", "en": " "}
 
 
 def lines(lang, n=1000, seed=0):
-    """Generated lines. Thai has a space now and then, as between its phrases."""
+    """Generated lines. Thai has some spaces, as between its phrases."""
     draw = random.Random(f"{lang}{seed}")
     made = [JOINER[lang].join(draw.choices(SYLLABLES[lang].split(), k=draw.randint(1, 12))) for _ in range(n)]
     return [f"{line} {line[::-1]}" if lang == "th" and draw.random() < 0.3 else line for line in made]
@@ -120,7 +120,7 @@ def test_truecasing_is_refused():
 
 
 def test_edus_are_placed_by_pieces(pair):
-    """Each piece counts as a token, so that a boundary within text without spaces is not moved to its end."""
+    """Every piece is a token, so that a boundary in text without spaces does not move to its end."""
     from docmt.instances.trees import _tokens
 
     lang, pipeline = pair

@@ -21,7 +21,7 @@ def test_learning_and_applying_equal_the_library():
 
 
 def test_rare_words_are_counted(monkeypatch, caplog):
-    """Their number bounds the memory. The words before it are counted as without a limit."""
+    """Their number is limited to save memory. Words before the limit are counted as usual."""
     rare = [" ".join(f"rare{n}x{i}" for i in range(7)) for n in range(9)]
     frequent = LINES * 3
     expected = learn_merges(frequent, merges=20, min_frequency=2)

@@ -29,7 +29,7 @@ def run(*arguments):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """All stages on a small, difficult corpus in two languages."""
+    """All stages on a small, difficult corpus with two languages."""
     folder = tmp_path_factory.mktemp("stages")
     for lang in LANGUAGES:
         (folder / f"train.{lang}").write_text("".join(line + "\n" for line in UGLY * 3), "utf-8", newline="")

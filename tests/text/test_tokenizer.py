@@ -22,7 +22,7 @@ GENERAL = {
     "uk": "Привіт, світе! „Як справи?“ Об'єкт №5.",
     "vi": "Xin chào thế giới, bạn khỏe không? “Tôi khỏe.”",
 }
-"""Text of languages for which Moses has general rules only."""
+"""Text in languages for which Moses only has general rules."""
 
 GOLDEN = [
     ("en", "Don't, we'll see: it's John's.", "Don &apos;t , we &apos;ll see : it &apos;s John &apos;s ."),
@@ -38,7 +38,7 @@ GOLDEN = [
     ("ru", "«Да», — сказал он, т. е. 5 руб.", "« Да » , — сказал он , т. е. 5 руб."),
     ("ru", "В 2019 г. было так…", "В 2019 г. было так …"),
 ]
-"""Language, text, and its tokens by Moses."""
+"""Language, text, and Moses tokens."""
 
 
 def test_constants_of_moses_are_copied_right():
@@ -140,7 +140,7 @@ def test_very_long_lines_take_little_time(lang, unit):
 
 
 def test_a_cache_of_others_changes_no_word(tmp_path):
-    """`jieba.cut` would read this file, in the folder for temporary files, and cut each character off."""
+    """`jieba.cut` would read this file in the folder for temporary files, and cut every character off."""
     (tmp_path / "jieba.cache").write_bytes(marshal.dumps(({}, 1)))
     code = "from docmt.text.tokenizer import chinese_words; print(*chinese_words('我来到北京清华大学'))"
     command = [sys.executable, "-c", code]

@@ -1,4 +1,4 @@
-"""What happens beside the updates: losses that are read later, checkpoints that are written by a thread."""
+"""Background work during updates: losses that are read later, and checkpoints that a thread writes."""
 
 import json
 import logging
@@ -31,7 +31,7 @@ def checkpoint_steps(folder):
 
 @pytest.mark.parametrize(("has_scaler", "n_tolerated"), [(True, 32), (False, 0)])
 def test_only_scalers_skip_overflows(has_scaler, n_tolerated):
-    """The norm in the history is that of the last update that was not skipped."""
+    """The norm in the history is from the last update that was not skipped."""
     fabric = SimpleNamespace(world_size=1, is_global_zero=True)
     queue = MeasurementQueue(fabric, StopSignals(fabric), has_scaler=has_scaler)
     state = TrainingState(sessions=[Session(0)])
@@ -82,7 +82,7 @@ def test_several_processes_agree_every_five_seconds():
 
 def test_second_signal_sends_no_message(caplog):
     class Echo(logging.Handler):
-        """Sends the signal again while the first message is being written, as a launcher and its cluster can."""
+        """Sends the signal again while the first message is written, as a launcher and its cluster can do."""
 
         def emit(self, record):
             if record.levelno == logging.WARNING:
@@ -137,7 +137,7 @@ def test_one_job_and_one_error():
 
 
 def test_minutes_between_checkpoints(study_files, tmp_path, monkeypatch):
-    """By the clock of the trainer, in which each update here takes four minutes."""
+    """The trainer's clock advances by four minutes per update."""
     saved, save, update = [], CheckpointFolder.save, Trainer._step
     clock = [0.0]
 
@@ -223,7 +223,7 @@ for where, arguments in json.loads(sys.argv[1]).items():
 
 
 def test_killed_while_writing_leaves_the_checkpoint_before(study_files, tmp_path, whole):
-    """At the start of the file, in the middle of it, and before the note that says that it is complete."""
+    """At the start of the file, in the middle, and before the note that marks it as complete."""
     settings = {"model": model_settings(dropout=0.1).model_dump(), "training": RECIPE}
     folders = {where: tmp_path / where for where in ("start", "half", "note")}
     arguments = {where: train_arguments(study_files, folder, settings) for where, folder in folders.items()}

@@ -21,7 +21,7 @@ STEPS = {"max_steps": 24, "validate_every_steps": 8, "word_dropout": 0.0}
 
 @pytest.fixture(scope="module")
 def sentence_model(study_files, tmp_path_factory):
-    """The file of a sentence model."""
+    """File of a sentence model."""
     folder = tmp_path_factory.mktemp("sentence")
     run_training(study_files, folder, architecture="sentence_transformer", training=STEPS)
     return folder / "model.pt"

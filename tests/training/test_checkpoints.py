@@ -17,7 +17,7 @@ def names(folder):
 
 @pytest.mark.parametrize("kib", [150, 195])
 def test_a_full_disk_keeps_the_checkpoint_before(small_disk, kib):
-    """With the larger disk the checkpoint fits and its note does not."""
+    """On the larger disk, the checkpoint fits, and its note does not."""
     folder = CheckpointFolder(small_disk(kib))
     content = {"best_steps": [None, None], "weights": torch.arange(20_000)}  # 160 KB
     small = content | {"weights": torch.arange(2_000)}

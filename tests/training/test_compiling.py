@@ -1,6 +1,6 @@
 """Forward pass and loss as one graph of `torch.compile`, for batches of any shape.
 
-Variable-length attention is docmt's operator of a GPU, with plain kernels.
+Variable-length attention is docmt's operator for GPUs, with plain kernels.
 """
 
 import numpy as np
@@ -28,13 +28,13 @@ from docmt.training.compiling import CompiledLoss, compiled_loss
 from docmt.training.loss import LossModule
 
 BATCHES = ([3, 2], [4, 1, 2], [5], [2, 2, 2], [1, 1, 1], [1], [7, 3])
-"""Sentences of each document. Those of one sentence see their keys in order, whatever the pattern."""
+"""Sentences per document. In one-sentence documents, keys are in order for every pattern."""
 SMALL = {"encoder_layers": 1, "decoder_layers": 1}
 
 
 @pytest.fixture(autouse=True)
 def kernel(monkeypatch):
-    """The operator of a GPU, computed plainly. The names of the kernels that it took are collected."""
+    """Plain version of the GPU operator. Collects names of kernels."""
     taken = []
     monkeypatch.setattr(kernels, "kernel_for", lambda *_: "varlen")
     take_plain_kernels(monkeypatch, taken)
@@ -44,7 +44,7 @@ def kernel(monkeypatch):
 
 
 def batch_of(settings, counts, seed, **options):
-    """A batch as a device gets it, in one buffer."""
+    """A batch as devices get it, in one buffer."""
     documents = random_documents(counts, seed=seed)
     trees = document_trees(documents) if settings.needs_trees and seed % 2 else None
     placed, buffer = make_batch(settings, documents, trees, **options).prepare("varlen")._placed()
@@ -52,7 +52,7 @@ def batch_of(settings, counts, seed, **options):
 
 
 def counting(backend):
-    """A backend, and the graphs that it was given."""
+    """A backend, and the graphs that it gets."""
     graphs = []
 
     def compile_graph(graph, inputs):
@@ -70,7 +70,7 @@ def results(run, module, batch):
 
 
 def compare(module, *, backend="eager", tolerance=1e-5):
-    """Compare the compiled loss and its gradients with plain ones on batches of all shapes. One graph serves them."""
+    """Compare the compiled loss and its gradients with plain ones on batches of all shapes. One graph is enough."""
     backend, graphs = counting(backend)
     compiled = CompiledLoss(module, backend)
     for seed, counts in enumerate(BATCHES):
@@ -114,12 +114,12 @@ def test_one_graph_draws_drafts(monkeypatch):
 
 
 def test_one_graph_reads_both_positions():
-    """By default both encoders read the same ones."""
+    """By default, both encoders read the same positions."""
     compare(LossModule(make_model("global_context", **SMALL, context={"positions": "instance"}), 0.1))
 
 
 def test_graphs_are_kept_for_later_trainings():
-    """Nothing in them keeps torch from storing them."""
+    """Nothing in the graphs prevents torch from storing them."""
     module = LossModule(make_model(**SMALL), 0.1)
     backend, graphs = counting("eager")
     CompiledLoss(module, backend)(batch_of(module.model.settings, [3, 2], 0))
@@ -127,7 +127,7 @@ def test_graphs_are_kept_for_later_trainings():
 
 
 def test_documents_and_sentences_without_context_are_two_graphs():
-    """A model with a context encoder trains on both, one after the other or mixed."""
+    """A model with a context encoder trains on both, separately or mixed."""
     module = LossModule(make_model("global_context", **SMALL), 0.1)
     backend, graphs = counting("eager")
     compiled = CompiledLoss(module, backend)
@@ -208,7 +208,7 @@ def test_impossible_graphs_are_not_compiled(monkeypatch, caplog):
 
 @pytest.fixture
 def train(study_files, tmp_path, monkeypatch):
-    """Trains as on a GPU, with `make` in the place of `compiled_loss`. Gives the model and its history."""
+    """Train as on a GPU, with `make` instead of `compiled_loss`. Returns the model and its history."""
     monkeypatch.setattr(trainer, "kernel_for", lambda *_: "varlen")
 
     def train(name, make, **options):
@@ -219,7 +219,7 @@ def train(study_files, tmp_path, monkeypatch):
 
 
 def test_compiled_history_equals_the_plain_one(train, monkeypatch):
-    """One graph trains, and one validates the batches without entropies."""
+    """One graph trains, and one graph validates batches without entropies."""
     monkeypatch.setattr(trainer, "ENTROPY_BATCHES", 1)
     backend, graphs = counting("eager")
     options = {"model": SMALL | {"dropout": 0.0}, "training": {"max_steps": 6, "max_batch_tokens": 60}}

@@ -1,4 +1,4 @@
-"""Sharing updates among devices, and what is visible against what was asked for."""
+"""Sharing of updates among devices, and visible and requested devices."""
 
 import logging
 import os
@@ -28,12 +28,12 @@ from docmt.training.updates import balance, instance_batches, share_update
 
 
 def long_documents(generator, n=3000):
-    """Talks: eight or so full pieces and a rest."""
+    """Talks with about eight full pieces and a rest."""
     return np.where(generator.random(n) < 0.88, generator.integers(440, 513, n), generator.integers(5, 480, n))
 
 
 def short_documents(generator, n=3000):
-    """News: one or two pieces of any length."""
+    """News with one or two pieces of any length."""
     return np.clip(generator.lognormal(5.6, 0.6, n), 8, 512).astype(np.int64)
 
 
@@ -47,14 +47,14 @@ def updates_of(tokens, accumulation_steps, max_tokens=4096):
 
 
 def shares_of(batches, tokens, *, n_ranks, **options):
-    """The shares of all devices."""
+    """Shares of all devices."""
     return [share_update(batches, tokens, n_ranks=n_ranks, rank=rank, **options) for rank in range(n_ranks)]
 
 
 @pytest.mark.parametrize("lengths", [long_documents, short_documents, sentences])
 @pytest.mark.parametrize("n_ranks", [2, 4, 8])
 def test_no_device_idles_more_than_five_percent(lengths, n_ranks):
-    """One batch per device and update, as in the paper's four GPUs. Each device over an epoch."""
+    """One batch per device and update, as on the paper's four GPUs, over an epoch."""
     tokens = lengths(np.random.default_rng(3))
     updates = updates_of(tokens, n_ranks)
     busy, longest = np.zeros(n_ranks), 0
@@ -139,7 +139,7 @@ def test_the_first_host_of_slurms_lists():
 
 @pytest.fixture
 def slurm_step(monkeypatch):
-    """A task of a Slurm step. LOCAL_RANK and its like are restored afterwards."""
+    """A task in a Slurm step. LOCAL_RANK and similar variables are restored afterwards."""
 
     def pretend(**values):
         names = ("LOCAL_RANK", "NODE_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
@@ -230,7 +230,7 @@ def test_what_a_precision_means(monkeypatch, precision, gpu, cpu_has_it, width, 
 
 @pytest.mark.parametrize(("chosen", "expected"), [("float32", F32), ("bfloat16", BF16)])
 def test_training_measures_its_layer_width(monkeypatch, chosen, expected):
-    """In each precision, forward and backward, without a trace in the random numbers of the training."""
+    """In all precisions, forward and backward, without a change of the training's random numbers."""
     linear, gradients = torch.nn.functional.linear, []
 
     def recorded(*inputs):
@@ -294,7 +294,7 @@ def test_unsupported_gpu_names_the_build(gpus, monkeypatch, built, gpu, index):
 
 @pytest.fixture
 def driver(tmp_path, monkeypatch):
-    """A machine with a GPU and a driver, and torch built for a version of CUDA."""
+    """A machine with a GPU and a driver, and torch for a version of CUDA."""
     monkeypatch.setattr(gpus_module, "DRIVER_FOLDER", tmp_path)
     monkeypatch.setattr(gpus_module, "CONTROL_DEVICE", tmp_path / "nvidiactl")
 
@@ -353,7 +353,7 @@ def test_hidden_gpu_is_not_missed(gpus, driver, monkeypatch, caplog, has_driver,
 
 @pytest.fixture
 def products():
-    """How torch multiplies matrices on GPUs, restored afterwards."""
+    """Torch's settings for matrix products on GPUs, restored afterwards."""
     before = torch.backends.cuda.matmul.allow_tf32
     yield torch.backends.cuda.matmul
     torch.backends.cuda.matmul.allow_tf32 = before
@@ -376,7 +376,7 @@ def test_torch_is_set_up_before_cuda_starts(monkeypatch, products, precision, ha
 
 @pytest.mark.parametrize(("is_forwarded", "n_errors"), [(True, 0), (False, 1)])
 def test_second_signal_is_no_failure(caplog, tmp_path, is_forwarded, n_errors):
-    """Slurm signals each process, and the one that started it forwards the same signal."""
+    """Slurm signals all processes, and the process that started them forwards the same signal."""
     with subprocess.Popen(["sleep", "60"]) as sleeping:
         process = launching._Process(1, "node2", sleeping, None)
         process.forward(signal.SIGTERM) if is_forwarded else sleeping.terminate()

@@ -28,7 +28,7 @@ with FolderLock(Path(sys.argv[1])):
 
 @pytest.fixture
 def holder(tmp_path, monkeypatch):
-    """A process of Slurm job 77 that holds `tmp_path / "run"`."""
+    """A process in Slurm job 77 that holds `tmp_path / "run"`."""
     environment = os.environ | {"SLURM_JOB_ID": "77"}
     process = subprocess.Popen(
         [sys.executable, "-c", HOLD, str(tmp_path / "run")],
@@ -81,7 +81,7 @@ def test_a_trainer_that_ends_makes_room(holder, tmp_path):
 
 
 def test_removed_file_is_no_lock(tmp_path, monkeypatch):
-    """The first trainer removes its file between the second one's open and lock: the second takes a new file."""
+    """The first trainer removes its file after the second one has opened it. The second trainer uses a new file."""
     path = tmp_path / "running.json"
     flock = fcntl.flock
 

@@ -1,4 +1,4 @@
-"""Loggers of Lightning beside the history: what they are told, and that none can stop a training."""
+"""Loggers of Lightning in addition to the history. They get the right input, and their failures stop no training."""
 
 import csv
 import math
@@ -13,7 +13,7 @@ from docmt.training.loggers import CLASSES, Loggers, make_loggers
 
 
 class Recorder:
-    """A logger that notes what it is told."""
+    """A logger that records its input."""
 
     def __init__(self, **options):
         self.options, self.rows, self.ends = options, [], 0

@@ -1,4 +1,4 @@
-"""The chunked loss against the plain one."""
+"""The chunked loss compared with the plain loss."""
 
 import pytest
 import torch
@@ -20,7 +20,7 @@ def inputs(n, dtype=torch.float32, n_symbols=37):
 
 @pytest.fixture
 def uncompiled(monkeypatch):
-    """Chunks of one size, computed plainly, in a vocabulary padded as on a GPU."""
+    """Plain chunks with one size, in a vocabulary that is padded as on a GPU."""
     monkeypatch.setattr(loss, "_compiled_chunk", lambda: loss._chunk)
     monkeypatch.setattr(loss, "CHUNK_ROWS", 64)
     monkeypatch.setattr(loss, "ALIGNED", ("cpu",))
@@ -32,7 +32,7 @@ def uncompiled(monkeypatch):
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("is_masked", [False, True])
 def test_chunks_equal_the_whole(n, chunk_scores, smoothing, has_bias, is_masked, monkeypatch, uncompiled):
-    """Chunks by number of scores, or of one size, with every second label masked."""
+    """Chunks by number of scores, or with one size, with every second label masked."""
     monkeypatch.setitem(CHUNK_SCORES, "cpu", chunk_scores)
     hidden, table, labels = inputs(n, torch.float64)
     if is_masked:

@@ -1,4 +1,4 @@
-"""Masked sentences are context without loss: from the document index to the loss of an update."""
+"""Masked sentences are context without loss, from the document index to the loss of an update."""
 
 import dataclasses
 
@@ -24,7 +24,7 @@ from docmt.training.updates import UpdateIndex, UpdateReader
 
 @pytest.fixture(scope="module")
 def build(study_files, tmp_path_factory):
-    """Builds instances in which every third sentence is masked."""
+    """Build instances in which every third sentence is masked."""
     folder = tmp_path_factory.mktemp("masks")
     rows, start = [MASKED_HEADER], 0
     for name, length in iterate_index(study_files.folder / "train.documents.tsv"):

@@ -1,4 +1,4 @@
-"""The worst batch is tried before the first update."""
+"""The largest batch is tried before the first update."""
 
 import json
 import re
@@ -36,7 +36,7 @@ sys.exit(main(sys.argv[2:]))
 
 
 def test_too_large_batch_is_named_early(study_files, tmp_path):
-    """A real limit of memory: the feed-forward layers of this model need more for one batch."""
+    """With a real memory limit. The feed-forward layers of this model need more for one batch."""
     model = model_settings("g_transformer", feed_forward_width=200_000, encoder_layers=1, decoder_layers=1)
     settings = {"model": model.model_dump(), "training": RECIPE | {"max_batch_tokens": 60}}
     arguments = train_arguments(study_files, tmp_path, settings)
@@ -90,7 +90,7 @@ def test_worst_batches_are_long_or_full(study_files):
     ],
 )
 def test_batches_grow_until_memory_is_used(fixed, fits, most, tried, found):
-    """A memory of `fits` units, of which the model takes `fixed`, and each token one."""
+    """A memory of `fits` units. The model needs `fixed`, and a token one."""
     runs = []
 
     def run(tokens):
@@ -120,7 +120,7 @@ def test_the_probe_changes_nothing(study_files, tmp_path, monkeypatch):
 
 @pytest.fixture
 def small_memory(monkeypatch):
-    """A device whose memory holds fewer tokens from update 4 on than the probe found: the list's one number."""
+    """A device that fits fewer tokens from update 4 than in the probe. The list contains the number."""
     steps, limit = [], [40]
     forward = LossModule.forward
 
@@ -139,7 +139,7 @@ LARGE = {"max_batch_tokens": 100, "accumulation_steps": 2, "log_every_steps": 1,
 
 
 def test_a_training_goes_on_in_smaller_parts(study_files, tmp_path, request, caplog):
-    """With equal updates. A resumed one starts with these parts."""
+    """Updates are equal. A resumed training starts with these parts."""
     options = {"model": {"dropout": 0.0}, "training": LARGE}
     _, expected = run_training(study_files, tmp_path / "plain", **options)
     request.getfixturevalue("small_memory")
@@ -161,7 +161,7 @@ def test_an_instance_beyond_the_memory_ends_a_training(study_files, tmp_path, sm
 
 
 def test_next_start_has_smaller_parts(tmp_path, caplog):
-    """The others are in an exchange of gradients: the training ends, and resumes."""
+    """Other processes exchange gradients, so the training ends, and resumes."""
     checkpoints = CheckpointFolder(tmp_path)
     fabric = SimpleNamespace(world_size=2, device=torch.device("cuda"))
     reader = SimpleNamespace(micro_batch_tokens=None, settings=TrainingSettings(max_batch_tokens=100))

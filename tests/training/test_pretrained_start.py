@@ -1,4 +1,4 @@
-"""Document models that start from published sentence models: at first they translate alike, then they learn."""
+"""Document models that start from published sentence models translate the same at first, and then learn."""
 
 import dataclasses
 import functools
@@ -30,7 +30,7 @@ NO_NORM = {"context": {"norm": False}}
 
 @pytest.fixture(scope="module")
 def sentence_model(tmp_path_factory):
-    """The folder of a published model, and what is imported from it, by family."""
+    """Folder of a published model, and its import, by family."""
 
     @functools.cache
     def make(family):
@@ -46,7 +46,7 @@ def marian_study(sentence_model, tmp_path_factory):
 
 
 def changed_settings(settings, architecture):
-    """Settings of a document model of the same size and form."""
+    """Settings for a document model with the same size and form."""
     preset = {
         key: value | {"upper_layers": 1} if key.endswith("attention") else value
         for key, value in ARCHITECTURES[architecture].items()
@@ -72,7 +72,7 @@ def two_hundred_sentences():
 
 
 def translations(trained, lengths, *, with_trees):
-    """Ids of 200 sentences in documents of the given lengths."""
+    """Ids of 200 sentences in documents with these lengths."""
     encoded = iter([trained.encode(line, "src") for line in two_hundred_sentences()])
     sources = []
     for number, length in enumerate(lengths):
@@ -113,7 +113,7 @@ def test_silent_parts_change_no_state(sentence_model):
 
 @pytest.mark.parametrize("architecture", DOCUMENT_MODELS)
 def test_new_parts_get_gradients(sentence_model, marian_study, architecture, tmp_path):
-    """Parts behind silent projections get theirs as soon as these have moved."""
+    """Parts behind silent projections get gradients as soon as the projections have moved."""
     folder, trained = sentence_model("marian")
     settings = changed_settings(trained.model.settings, architecture).model_dump(exclude={"encoder_layers"})
     settings = {key: value for key, value in settings.items() if key not in SIZE or key == "dropout"}
@@ -141,7 +141,7 @@ def test_fine_tuning_on_documents_learns(sentence_model, marian_study, tmp_path)
 
 @pytest.mark.parametrize("kind", ["folder", "file"])
 def test_a_free_stream_can_learn_its_breaks(kind, sentence_model, marian_study, tmp_path):
-    """`<s>` and `<eod>`, which the published model never wrote. What it never writes still starts at −100."""
+    """The published model never wrote `<s>` and `<eod>`. Other symbols that it never writes still start at −100."""
     init, trained = sentence_model("marian")
     if kind == "file":
         init = tmp_path / "imported.pt"

@@ -1,4 +1,4 @@
-"""Killed and resumed equals uninterrupted, bit by bit. Damaged and foreign checkpoints are not used."""
+"""Killed and resumed trainings equal uninterrupted ones, bit by bit. Damaged and foreign checkpoints are not used."""
 
 import hashlib
 import io
@@ -71,7 +71,7 @@ def test_equal_weights_give_equal_bytes(study_files, tmp_path, whole_file):
 
 
 def test_remade_base_model_resumes_its_finetunings(study_files, tmp_path, whole_file, caplog):
-    """Not even another docmt, which is recorded in the file of the base model, begins the training anew."""
+    """Even another docmt version in the file of the base model does not restart the training."""
     base, tuned = tmp_path / "base.pt", tmp_path / "tuned"
     shutil.copy(whole_file, base)
     run_training(study_files, tuned, init=base, training={"max_steps": 3})
@@ -102,7 +102,7 @@ def test_dropped_trees_are_drawn_again_after_a_resume(study_files, tmp_path):
 
 @pytest.mark.parametrize("step", [8, 12])
 def test_a_signal_does_not_wait_for_a_validation(study_files, tmp_path, whole, monkeypatch, step):
-    """It interrupts a validation, which is repeated after resuming. At the end of the training as well."""
+    """It interrupts a validation, which is repeated after resuming, including at the end of the training."""
     validate = LossModule.validate
     validated = []
 
@@ -138,7 +138,7 @@ def test_late_signal_does_not_matter(study_files, tmp_path, whole, monkeypatch):
 
 @pytest.mark.parametrize(("first", "then"), [("float32", "bfloat16"), ("bfloat16", "float32")])
 def test_the_fastest_precision_is_measured_once(study_files, tmp_path, monkeypatch, first, then):
-    """A machine that is busy at the start of a later session does not change the precision in the middle."""
+    """A busy machine at the start of a later session does not change the precision of a training."""
     monkeypatch.setattr("docmt.training.devices.cpu_has_bfloat16", lambda: True)
 
     def train(folder, fastest):
@@ -219,7 +219,7 @@ def test_max_steps_can_be_changed(study_files, tmp_path, whole, caplog):
     ],
 )
 def test_raised_max_steps_equal_a_whole_training(study_files, tmp_path, rate, first):
-    """The shorter one validated at its end, where the longer one does not: patience and best weights forget it."""
+    """The shorter training validated at its end, but the longer one does not. Patience and best weights forget it."""
     recipe = {"max_batch_tokens": 40, "validate_every_steps": None, "patience": 1, "learning_rate": rate}
     recipe |= {"log_every_steps": 1}
     whole = run_training(study_files, tmp_path / "whole", training=recipe | {"max_steps": 24})
@@ -255,7 +255,7 @@ def test_changed_settings_data_or_seed_never_resume(study_files, tmp_path, caplo
 
 @pytest.fixture(scope="module")
 def eight_updates(study_files, tmp_path_factory):
-    """The folder of a training that ended after eight updates, to be copied."""
+    """Folder of a training that ended after eight updates, for copies."""
     folder = tmp_path_factory.mktemp("eight")
     run_training(study_files, folder, training={"max_steps": 8})
     return folder
@@ -405,7 +405,7 @@ def command(study, folder, recipe):
 
 
 def run_until_killed(arguments, folder, number, wait):
-    """Start the command and send a signal some time after it has written a new checkpoint. Its exit code."""
+    """Start the command, and send a signal some time after a new checkpoint. Returns its exit code."""
 
     def newest():
         return max((folder / "checkpoints").glob("*/step-*.json"), default=None)

@@ -56,7 +56,7 @@ def without_times(history):
 
 
 def test_two_processes_have_the_losses_of_one(study_files, tmp_path):
-    """With dropped words and trees. Then one process resumes from the checkpoint of the two."""
+    """With dropped words and trees. Then one process resumes from the checkpoint of both."""
     one, expected = run_training(
         study_files, tmp_path / "one", architecture="rst_mix", model={"dropout": 0.0}, training=VALUES
     )
@@ -158,7 +158,7 @@ def test_no_process_outlives_the_one_that_started_them(study_files, tmp_path):
 
 @pytest.mark.slow
 def test_slurm_variables_connect_two_nodes(study_files, tmp_path, monkeypatch):
-    """As `srun --nodes=2 --ntasks-per-node=1` starts them. Both nodes are this one."""
+    """As `srun --nodes=2 --ntasks-per-node=1` starts them. Both nodes are this machine."""
     values = {"SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_NODELIST": "localhost", "SLURM_LOCALID": "0"}
     for name, value in (values | {"SLURM_JOB_ID": str(os.getpid()), "SLURM_STEP_ID": "0"}).items():
         monkeypatch.setenv(name, value)

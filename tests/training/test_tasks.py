@@ -1,4 +1,4 @@
-"""Several tasks that take turns: what each reads, whose turn it is, resuming, the ablations of cross-task training."""
+"""Training with several tasks: their inputs and order, resuming, and the ablations of cross-task training."""
 
 import itertools
 import shutil
@@ -66,7 +66,7 @@ def first_tokens(study, tokens, lengths):
 
 @pytest.mark.parametrize("key", ["train", "dev", "pairs", "monolingual"])
 def test_reordered_vocabulary_is_refused(study, tmp_path, key):
-    """Not seen from the token ids: both vocabularies have the same words."""
+    """Token ids do not reveal it, because both vocabularies have the same words."""
     other = tmp_path / "other"
     shutil.copytree(study.folder, other)
     *specials, first, second = study.vocabulary.symbols
@@ -195,7 +195,7 @@ def test_several_tasks_resume_bit_by_bit(study, tmp_path, tasks, steps):
 
 
 def test_two_devices_have_the_losses_of_one(study, tmp_path):
-    """Each task with and without the context encoder, whose parameters some updates leave without a gradient."""
+    """All tasks with and without the context encoder. In some updates, its parameters have no gradient."""
     options = {"max_batch_tokens": 50, "max_steps": 8, "accumulation_steps": 2, "log_every_steps": 1}
     _, expected = run(study, tmp_path / "one", ALL, model={"dropout": 0.0}, training=options)
     settings = {
@@ -231,7 +231,7 @@ def test_every_ablation_of_tasks_trains(study, tmp_path, tasks):
 
 @pytest.mark.parametrize("gap_ratio", [0.0, 0.1, 0.2, 0.3])
 def test_the_share_of_gap_sentences_is_a_setting(study, gap_ratio):
-    """Tables 6 and 7: 0 is masked sentences only."""
+    """Tables 6 and 7. With 0, there are only masked sentences."""
     (task,) = tasks_of(study, ["restoration"], restoration={"gap_ratio": gap_ratio})
     gap_mask, _ = study.vocabulary.masks()
     n_gaps = sum(int((task.read(np.arange(8), epoch=epoch)[0].src_tokens == gap_mask).sum()) for epoch in range(3))

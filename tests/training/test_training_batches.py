@@ -1,4 +1,4 @@
-"""Order of batches, word dropout, loss and learning rates."""
+"""Batch order, word dropout, loss and learning rates."""
 
 import itertools
 import math
@@ -34,7 +34,7 @@ def test_batches_cover_instances_within_limits(costs, max_tokens, seed):
 
 
 def make_reader(study, *, seed=1, **options):
-    """A reader of the sentences of the tiny corpus."""
+    """A reader for sentences of the tiny corpus."""
     sentences = load_instances(study.instances("sentences"))
     settings = TrainingSettings(max_batch_tokens=30, accumulation_steps=10**6)
     return UpdateReader([Task("documents", sentences, sentences)], make_model().settings, settings, seed, **options)
@@ -102,7 +102,7 @@ def test_word_dropout_masks_words_alone_on_both_sides(architecture):
 
 @pytest.mark.parametrize("architecture", ["g_transformer", "document_transformer"])
 def test_random_numbers_are_those_of_the_whole_batch(study_files, architecture):
-    """One instance's numbers lie in those of its batch where its tokens do. So dropout does not depend on devices."""
+    """Random numbers of an instance are the same as in its batch, at its tokens. Dropout does not depend on devices."""
     instance_set = load_instances(study_files.instances())
     settings = make_model(architecture).settings
     instances = np.array([5, 0, 3])
@@ -196,7 +196,7 @@ def test_bad_recipes_are_named(values, message):
 
 
 def uniform_model(architecture, *, upper_layers):
-    """A model that attends uniformly, as all its queries are zero."""
+    """A model with uniform attention, because all queries are zero."""
     model = make_model(architecture, upper_layers=upper_layers)
     with torch.no_grad():
         for name, parameter in model.named_parameters():

@@ -1,4 +1,4 @@
-"""The training loop as a whole, in one process."""
+"""The complete training loop in one process."""
 
 import logging
 
@@ -55,7 +55,7 @@ def test_every_architecture_trains(study_files, tmp_path, architecture):
 
 
 def test_accumulated_batches_equal_one_large_batch(study_files, tmp_path):
-    """Without dropout, losses and gradient norms of every update are those of the large batch."""
+    """Without dropout, losses and gradient norms in all updates are the same as for the large batch."""
     values = {"word_dropout": 0.0, "log_every_steps": 1, "max_steps": 5}
     histories = []
     for name, sizes in (("large", (10_000, 1)), ("small", (20, 100))):
@@ -66,7 +66,7 @@ def test_accumulated_batches_equal_one_large_batch(study_files, tmp_path):
 
 
 def test_a_row_counts_the_epochs_that_are_complete(study_files, tmp_path):
-    """Also the row of the last update of a pass, wherever validations are."""
+    """Including the row for the last update in a pass, with validations at any update."""
     epochs = []
     for every in (None, 6):
         recipe = {"max_batch_tokens": 40, "log_every_steps": 1, "validate_every_steps": every, "max_steps": 12}

@@ -1,4 +1,4 @@
-"""Updates prepared ahead: the same with any number of processes, devices and tokens at once, and after any resume."""
+"""Updates that are prepared ahead do not depend on processes, devices, tokens at once, or resuming."""
 
 import itertools
 import os
@@ -42,7 +42,7 @@ def states(reader):
 
 
 def content(update):
-    """Everything in an update, as plain values."""
+    """Content of an update as plain values."""
     parts = [
         (p.instances, p.batch.src_tokens_S, p.batch.tgt_inputs_N, p.batch.tgt_labels_N, p.batch.layout.src_lengths_G)
         for p in update.micro_batches
@@ -54,7 +54,7 @@ def content(update):
 
 
 def sentences_of(update):
-    """Source tokens and decoder inputs of each instance."""
+    """Source tokens and decoder inputs, by instance."""
     found = {}
     for part in update.micro_batches:
         for name, side in (("src_tokens_S", "src"), ("tgt_inputs_N", "tgt")):
@@ -98,7 +98,7 @@ def test_updates_go_on_from_any_place(study, n_workers):
 @pytest.mark.parametrize("word_dropout", [0.0, 0.3])
 @pytest.mark.parametrize("n_ranks", [2, 3, 9])
 def test_devices_together_read_the_instances_of_one(study, n_ranks, word_dropout):
-    """With the same noise and the same dropped words, also where noise makes instances longer."""
+    """With the same noise and the same dropped words, even if noise makes instances longer."""
     alone = make_reader(study, word_dropout=word_dropout)
     readers = [make_reader(study, n_ranks=n_ranks, rank=rank, word_dropout=word_dropout) for rank in range(n_ranks)]
     for index in itertools.islice(alone.indices(0, states(alone)), 16):
@@ -183,7 +183,7 @@ def test_a_killed_process_is_one_clear_error(study):
 
 
 def test_extreme_instances_are_read(study):
-    """A sentence without words, documents of one sentence, one document of 10,000 tokens."""
+    """A sentence without words, one-sentence documents, and a document with 10,000 tokens."""
     (task,) = make_reader(study, tasks=["sentences"]).tasks
     long = as_sentences(task.train)
     n = 10_000 // 9

@@ -1,4 +1,4 @@
-"""A small study that is really run, once for all tests of the workflow."""
+"""A small study, run once for all tests of the workflow."""
 
 import shutil
 
@@ -9,7 +9,7 @@ from studies import RUN, SMOKE, Study, snakemake
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory):
-    """The smoke study, run to its end. Tests that change files take `study`, a copy."""
+    """The finished smoke study. Tests that change files use `study`, a copy."""
     study = Study(tmp_path_factory.mktemp("finished"))
     study.make()
     return study
@@ -17,7 +17,7 @@ def finished(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def suites(tmp_path_factory):
-    """A study on suites in the user's own files, run up to the report. Tests only read it."""
+    """A study on user-supplied suites, run up to the report. Tests only read it."""
     study = Study(tmp_path_factory.mktemp("suites"))
     targets = ["results/report/report.html", "results/report/reader.html"]
     done = snakemake(study.folder, *RUN, *targets, config=write_config(study.folder, SMOKE))
@@ -27,6 +27,6 @@ def suites(tmp_path_factory):
 
 @pytest.fixture
 def study(finished, tmp_path):
-    """A copy of the finished study, times of files included."""
+    """A copy of the finished study, including file times."""
     shutil.copytree(finished.folder, tmp_path / "study")
     return Study(tmp_path / "study")

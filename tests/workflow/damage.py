@@ -1,4 +1,4 @@
-"""Trials of damage: a file of a finished study is changed, and a command that reads it runs again."""
+"""Trials of damage: a file in a finished study changes, and a command that reads it runs again."""
 
 import io
 import os
@@ -21,7 +21,7 @@ VOLATILE = re.compile(rb'"(?:seconds|cpu_seconds|started|finished|wall_seconds)"
 
 @dataclass(frozen=True)
 class Job:
-    """One job of a dry run with its command."""
+    """A job in a dry run with its command."""
 
     rule: str
     inputs: tuple[str, ...]
@@ -29,20 +29,20 @@ class Job:
     words: tuple[str, ...]
 
     def reads(self, path):
-        """Whether a file is one of its inputs, or in a folder that is."""
+        """True if a file is an input, or in an input folder."""
         return any(path == given or path.startswith(f"{given}/") for given in self.inputs)
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One damage to one file.
+    """A single damage to a file.
 
     Attributes:
-        damage: what was done, one of `DAMAGES`.
-        path: to which file.
-        job: what then read it.
+        damage: kind of damage, in `DAMAGES`.
+        path: damaged file.
+        job: job that then read the file.
         outcome: `named`, `harmless`, `silent` (another result, exit code 0) or `crash`.
-        message: the last line that the command printed.
+        message: last line that the command printed.
     """
 
     damage: str
@@ -53,7 +53,7 @@ class Trial:
 
 
 def read_commands(text):
-    """The jobs of a dry run that prints shell commands."""
+    """Jobs in a dry run that prints shell commands."""
     for block in text.split("\n\n"):
         if not (rule := re.search(r"^(?:local)?rule (\w+):$", block, re.MULTILINE)):
             continue
@@ -70,7 +70,7 @@ def read_commands(text):
 
 
 def files_of(folder, jobs):
-    """All files that some job reads, by path below the folder, without those of Snakemake and of checksums."""
+    """All files that jobs read, by path below the folder, without files of Snakemake and checksums."""
     found = set()
     for job in jobs:
         for given in job.inputs:
@@ -81,7 +81,7 @@ def files_of(folder, jobs):
 
 
 class Laboratory:
-    """A copy of a finished study in which files are damaged, one at a time, and mended again."""
+    """A copy of a finished study, in which files are damaged and restored one at a time."""
 
     def __init__(self, finished, folder, *, dry_run, capsys, seed):
         shutil.copytree(finished, folder)
@@ -94,9 +94,9 @@ class Laboratory:
         self.made = {}
 
     def run(self, n_trials, rules=()):
-        """Damage files at random, all kinds of damage equally often. What a damage would not change is skipped.
+        """Damage random files, with all kinds of damage equally often. Damage without effect on a file is skipped.
 
-        `rules` limits the damage to inputs of some rules.
+        `rules` restricts the damage to inputs of some rules.
         """
         before = Path.cwd()
         os.chdir(self.folder)
@@ -129,7 +129,7 @@ class Laboratory:
         return Trial(damage, path, job, "named" if is_named and left == found else f"crash {code}", message)
 
     def _command(self, job):
-        """Run the command of a job in this process. Returns its exit code, or an error, and its last message."""
+        """Run a job's command in this process. Returns its exit code, or an error, and its last message."""
         try:
             code = main(["--force", *job.words])  # Snakemake removes outputs before a job
         except (Exception, SystemExit) as error:
@@ -137,7 +137,7 @@ class Laboratory:
         return code, self.capsys.readouterr().err.strip().rpartition("\n")[2]
 
     def _undisturbed(self, job):
-        """What the command of a job makes of undamaged files, with the code of today."""
+        """Results of a job's command on undamaged files, with the current code."""
         if job not in self.made:
             kept = self._contents(_all_files(job.outputs))
             assert self._command(job)[0] == 0
@@ -146,7 +146,7 @@ class Laboratory:
         return self.made[job]
 
     def _contents(self, names):
-        """The content of files and of their checksums."""
+        """Content of files and of their checksums."""
         paths = [each for name in names for each in (Path(name), checksum_path(Path(name))) if each.exists()]
         return {path: path.read_bytes() for path in paths}
 
@@ -155,7 +155,7 @@ class Laboratory:
             path.write_bytes(content)
 
     def _damaged(self, damage, path):
-        """The new content of a file, and of the one that it is swapped with."""
+        """New content of a file, and of the file with which it is swapped."""
         content = Path(path).read_bytes()
         if not content:
             return None
@@ -191,7 +191,7 @@ def _lasting_files(outputs):
 
 
 def lasting(path):
-    """The content of a file without times."""
+    """Content of a file without times."""
     if path.suffix == ".pt":
         content = torch.load(path, weights_only=True)
         file = io.BytesIO()

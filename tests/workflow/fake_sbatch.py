@@ -1,6 +1,6 @@
-"""In place of `sbatch`: accepts or refuses a job by the rules of a center (`CENTER`), with the words of Slurm.
+"""Replaces `sbatch`: accepts or refuses jobs by the rules of a center (`CENTER`), with messages of Slurm.
 
-A line per job is appended to the file `SUBMISSIONS`: its `KIND`, `accepted` or `refused`, and the options.
+It appends a line per job to the file `SUBMISSIONS`: the job's `KIND`, `accepted` or `refused`, and the options.
 """
 
 import argparse
@@ -30,7 +30,7 @@ for name in ("parsable", "requeue"):
 
 
 def refuse(job, center, n_submitted):
-    """The words of Slurm about a job that the center refuses, line by line. None: the job is accepted."""
+    """Slurm messages for a job that the center refuses, line by line. None if the job is accepted."""
     if job.partition not in center["partitions"]:
         words = f"invalid partition specified: {job.partition}"
         return words, "Batch job submission failed: Invalid partition name specified"
@@ -65,7 +65,7 @@ def refuse(job, center, n_submitted):
 
 
 def main():
-    """Print the number of the accepted job, or why it is refused."""
+    """Print the id of the accepted job, or the reason for refusal."""
     job = parser.parse_args()
     with open(os.environ["SUBMISSIONS"], "a+", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

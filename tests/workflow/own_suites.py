@@ -1,4 +1,4 @@
-"""A study on suites in the user's own files, of every format, with metrics of context."""
+"""A study on user-supplied suites in all formats, with context metrics."""
 
 import json
 
@@ -37,7 +37,7 @@ METRICS = ["s-BLEU", "d-BLEU (instances)", "CXMI"]
 
 
 def write_config(folder, smoke):
-    """A system that reads documents, decoded in two ways. Contrastive items by other rules than the default."""
+    """A system that reads documents, decoded in two ways. Contrastive items use different rules from the default."""
     values = read_config_file(smoke)
     for name, content in FILES.items():
         (folder / name).write_text(content, encoding="utf-8")

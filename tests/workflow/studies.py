@@ -1,4 +1,4 @@
-"""Runs Snakemake in folders of studies, as a user does."""
+"""Runs Snakemake in study folders, as users do."""
 
 import os
 import re
@@ -24,7 +24,7 @@ command=$1
 if mkdir "$IMPORTS_FOLDER/$command" 2> /dev/null; then exec {cold} "$@"; fi
 exec {warm} "$@"
 """
-"""A docmt that starts anew at the first call of each command, and as `warm.py` makes it at others."""
+"""A docmt with a new Python process for the first call of a command, and `warm.py` for other calls."""
 
 
 def snakemake(folder, *arguments, config=SMOKE, programs=()):
@@ -51,16 +51,16 @@ def start_snakemake(folder, *arguments, config=SMOKE, imports=None, programs=())
 
 
 def call_of(folder, arguments, config):
-    """The arguments of Snakemake."""
+    """Arguments of Snakemake."""
     files = config if isinstance(config, list) else [config] if config else []
     options = ["--configfile", *map(str, files)] if files else []
     return [*arguments, "--snakefile", str(ROOT / "Snakefile"), "--directory", str(folder), *options]
 
 
 def clean_environment(imports=None):
-    """The environment without what changes the behavior of Snakemake or docmt.
+    """Environment without variables that change the behavior of Snakemake or docmt.
 
-    Commands note what they import in the folder `imports` (recorder/sitecustomize.py) where they start anew.
+    In new Python processes, commands record their imports in the folder `imports` (recorder/sitecustomize.py).
     """
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("SNAKEMAKE", "DOCMT"))}
     environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment.get("PATH", "")])
@@ -73,27 +73,27 @@ def clean_environment(imports=None):
 
 @dataclass
 class Study:
-    """A study in a folder: what the smoke config says, with changes on top."""
+    """A study in a folder: the smoke config with changes."""
 
     folder: Path
 
     def config(self, changes=None):
-        """A config file with changes on top."""
+        """A config file with changes."""
         file = self.folder / "study.yaml"
         file.write_text(yaml.safe_dump(merge(read_config_file(SMOKE), changes or {})), encoding="utf-8")
         return file
 
     @property
     def imports(self):
-        """Folder with what commands of the first run imported."""
+        """Folder with recorded imports in the first run."""
         return self.folder / "imports"
 
     def run(self, *arguments, changes=None, programs=()):
-        """Run what is asked for."""
+        """Run the requested targets."""
         return snakemake(self.folder, *RUN, *arguments, config=self.config(changes), programs=programs)
 
     def make(self):
-        """Run it as a user does, each command at least once in a new Python, and note what its commands import."""
+        """Run it as users do, with every command at least once in a new Python process, and record imports."""
         (self.imports / "bin").mkdir(parents=True)
         program = self.imports / "bin/docmt"
         cold = Path(sys.executable).with_name("docmt")
@@ -104,18 +104,18 @@ class Study:
         assert process.returncode == 0, stderr[-5000:]
 
     def jobs(self, changes=None):
-        """The jobs that would run: rule with the wildcards that matter, as `train sentence_transformer`."""
+        """Jobs that would run: rule and important wildcards, for example `train sentence_transformer`."""
         done = snakemake(self.folder, "--dry-run", config=self.config(changes))
         assert done.returncode == 0, done.stderr
         return set(read_jobs(done.stdout + done.stderr))
 
     def plan(self, changes=None):
-        """The plan that the Snakefile sees."""
+        """Plan in the Snakefile."""
         return Plan.load(merge(read_config_file(SMOKE), changes or {}), files=[])
 
 
 def read_jobs(text):
-    """Rule and the values of its wildcards, of each job in the messages of a dry run. The target rule is left out."""
+    """Rule and wildcard values of all jobs in a dry run's messages. The target rule is left out."""
     rule = None
     for line in text.splitlines():
         if match := re.fullmatch(r"(?:local)?rule (\w+):", line):

@@ -1,4 +1,4 @@
-"""CXMI in a study: a job for each run on each test, with trees where the system reads them."""
+"""CXMI in a study: a job per run and test, with trees if the system reads them."""
 
 import re
 

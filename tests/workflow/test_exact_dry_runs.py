@@ -1,4 +1,4 @@
-"""Snakemake plans exactly the jobs whose fingerprints changed: dry runs of a finished study."""
+"""Snakemake plans exactly the jobs with changed fingerprints, in dry runs of a finished study."""
 
 import pytest
 from rerun_oracle import Jobs, keys, nested, other_values
@@ -34,7 +34,7 @@ def outputs(artifacts):
 
 
 def changed_artifacts(before, final):
-    """Artifacts with another fingerprint. New inputs of an unchanged artifact, such as shards, are not needed."""
+    """Artifacts with a changed fingerprint. New inputs of an unchanged artifact, for example shards, are not needed."""
     waiting, changed = list(final), {}
     while waiting:
         artifact = waiting.pop()

@@ -1,4 +1,4 @@
-"""No value of a config is code: neither the shell nor Snakemake evaluates what a user wrote."""
+"""Config values are never code. Neither the shell nor Snakemake evaluates user text."""
 
 import copy
 import json
@@ -35,11 +35,11 @@ END = "<end of a call>"
 DOCMT = f"""#!/bin/bash
 printf '%s\\0' "$@" "{END}" >> "$CALLS"
 """
-"""In place of docmt: notes the arguments of each call, in milliseconds."""
+"""Replaces docmt, and records the arguments of a call within milliseconds."""
 
 
 def leaves(values, path=()):
-    """The paths to all texts in nested lists and mappings."""
+    """Paths to all texts in nested lists and mappings."""
     items = values.items() if isinstance(values, dict) else enumerate(values) if isinstance(values, list) else ()
     for key, value in items:
         yield from [(*path, key)] if isinstance(value, str) else leaves(value, (*path, key))
@@ -56,7 +56,7 @@ def replaced(values, path, text):
 
 @pytest.fixture(scope="module")
 def hostile():
-    """The smoke study with hostile text in every leaf that takes it. The others refuse it in one line."""
+    """The smoke study with hostile text in every leaf that accepts it. Other leaves refuse it in one line."""
     values = merge(read_config_file(SMOKE), ADDED)
     values["report"] |= {"title": "title", "labels": {"document_transformer": "label"}}
     load_config(values)

@@ -1,4 +1,4 @@
-"""Two configurations in one folder, and changes that are no other configuration."""
+"""Two configurations in one folder, and changes that keep a configuration the same."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""A study of a corpus that mtdata fetches, and that is filtered."""
+"""A study on a corpus that mtdata fetches, and that is filtered."""
 
 from mtdata_standin import make_python
 from studies import Study

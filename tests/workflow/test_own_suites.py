@@ -1,4 +1,4 @@
-"""Suites in the user's own files, of every format, and scores of context: from the config to the report."""
+"""User-supplied suites in all formats, and context scores, from the config to the report."""
 
 import base64
 import csv
@@ -25,12 +25,12 @@ ALLOWED_WITH_SUITES = {
     "evaluate run": {"numpy", "sacrebleu", "lxml"} | TEXT,
     "evaluate difference": {"numpy", "sacrebleu", "lxml", "scipy"} | TEXT,
 }
-"""Slow libraries that may be imported by the commands that only this study runs."""
+"""Slow libraries that commands may import if only this study runs them."""
 
 
 @pytest.fixture(scope="module")
 def scores(suites):
-    """All rows of the table of scores."""
+    """All rows in the table of scores."""
     with open(suites.folder / "results/report/scores.csv", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
@@ -76,7 +76,7 @@ def test_the_reader_has_the_items_of_all_suites(suites):
 
 
 def test_commands_of_suites_import_only_what_they_need(suites, tmp_path):
-    """Each is run again in a copy. The study itself was made by a process that had imported everything."""
+    """The commands run again in a copy, because the study comes from a process with all imports."""
     copied = Study(shutil.copytree(suites.folder, tmp_path / "study"))
     copied.imports.mkdir()
     options = ("--forceall", "--dry-run", "--printshellcmds", "results/report/report.html")

@@ -1,4 +1,4 @@
-"""A run uses the settings and user-supplied files that it was planned with, whatever is edited in the meantime."""
+"""A run uses its planned settings and user-supplied files, even if they are edited in the meantime."""
 
 import json
 import os
@@ -17,7 +17,7 @@ CUSTOM = "results/corpora/talks/en-de/all.documents.tsv"
 
 @pytest.fixture
 def study(tmp_path):
-    """A study that has not read the user's files yet."""
+    """A study that has not read its user files yet."""
     (tmp_path / "talks.en").write_text("Hello .\n", encoding="utf-8")
     (tmp_path / "talks.de").write_text("Hallo .\n", encoding="utf-8")
     return Study(tmp_path)
@@ -29,14 +29,14 @@ def run_file(study):
 
 
 def run_job(study, rule, wildcards, *, config):
-    """Run a job in a Snakemake process of its own, as on a node of a cluster."""
+    """Run a job in a separate Snakemake process, as on a cluster node."""
     options = ("--force", "--nolock", "--ignore-incomplete", "--mode", "subprocess", "--allowed-rules", rule)
     job = f"{rule}:{','.join(f'{name}={value}' for name, value in wildcards.items())}"
     return snakemake(study.folder, *RUN, *options, "--target-jobs", job, config=config)
 
 
 def editing(folder, command):
-    """A docmt that first runs a shell command, as if someone edited a file after the run was planned."""
+    """A docmt that first runs a shell command, as if someone edited a file after planning."""
     folder.mkdir()
     program = folder / "docmt"
     program.write_text(f'#!/bin/bash\n{command}\nexec {warm.docmt()} "$@"\n', encoding="utf-8")

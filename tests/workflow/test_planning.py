@@ -1,4 +1,4 @@
-"""Every shipped config and every target is planned. Mistakes are one clear line."""
+"""All shipped configs and all targets can be planned. Mistakes lead to one clear line."""
 
 import re
 from functools import cache
@@ -16,7 +16,7 @@ TWINS = {
     "real_ende_short", "real_enru_short", "real_zhen_short", "bible_ende_short", "bible_enru", "claims_plateau",
     "claims_surprises", "smoke_crosstask_few", "smoke_large",
 }  # fmt: skip
-"""Configs that differ from another one in sizes, languages or names. `docmt config check` reads them in `make test`."""
+"""Configs that differ from others in sizes, languages or names. `docmt config check` reads them in `make test`."""
 
 
 RECORD_FINGERPRINTS = {"train", "evaluate_run", "evaluate_comet", "evaluate_cxmi", "evaluate_difference"}
@@ -24,7 +24,7 @@ RECORD_FINGERPRINTS = {"train", "evaluate_run", "evaluate_comet", "evaluate_cxmi
 
 @pytest.fixture(scope="module")
 def planned(tmp_path_factory):
-    """What a dry run of a whole study prints. Each study is planned once."""
+    """Output of a dry run of a whole study. Studies are planned once."""
 
     @cache
     def plan(config):

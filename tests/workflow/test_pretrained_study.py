@@ -1,4 +1,4 @@
-"""A study whose text and model are those of a published model, from the catalog to the report."""
+"""A study with the text and model of a published model, from the catalog to the report."""
 
 import csv
 import json
@@ -64,7 +64,7 @@ STUDY = {
 
 @pytest.fixture
 def folder(tmp_path):
-    """The folder of a study, with a mirror that has a published model, and text of the user."""
+    """A study folder, with a mirror that contains a published model, and user text."""
     published = tmp_path / "mirror/models" / NAME
     published.mkdir(parents=True)
     symbols, _ = write_text(published, "marian")

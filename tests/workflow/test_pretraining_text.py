@@ -1,4 +1,4 @@
-"""The text of cross-task pre-training, from corpora to instances, by the workflow."""
+"""Text for cross-task pre-training in the workflow, from corpora to instances."""
 
 import pytest
 import yaml

@@ -1,4 +1,4 @@
-"""Shipped profiles: jobs of all kinds, submitted by the Slurm plugin to an `sbatch` with the rules of a center."""
+"""Shipped profiles: the Slurm plugin submits all kinds of jobs to an `sbatch` with the rules of a center."""
 
 import json
 import re
@@ -49,11 +49,11 @@ CENTERS = {
         "max_submitted": 100,
     },
 }
-"""Rules of centers. `gpus`: accepted requests, `mem_mb`: memory of a node, or None where `--mem` is refused."""
+"""Rules of centers. `gpus`: accepted requests, `mem_mb`: memory of a node, or None if `--mem` is refused."""
 SHORT = {"cpu": partition(2, 64, 190_000), "gpu": partition(2, 40, 380_000, "gpu:v100:1", "gpu:a100:2")}
 """Partitions of the university with a limit of two hours."""
 KINDS = {"corpora", "text", "instances", "scores", "train", "translate", "score_candidates", "report_render"}
-"""Groups, by the start of their name, and rules of the smoke study."""
+"""Groups by the start of their name, and rules in the smoke study."""
 PROGRAMS = {"container": "apptainer", "lumi": "singularity"}
 
 
@@ -63,12 +63,12 @@ def read_profile(site):
 
 @dataclass
 class Submissions:
-    """What the plugin submitted.
+    """Submissions of the plugin.
 
     Attributes:
-        local: rules that run where Snakemake runs.
+        local: rules that run on Snakemake's node.
         accepted, refused: sbatch options by kind.
-        messages: Snakemake's output.
+        messages: output of Snakemake.
     """
 
     local: set
@@ -78,7 +78,7 @@ class Submissions:
 
 
 def submit(folder, center, profile):
-    """Submit one job of each kind of the smoke study to a center."""
+    """Submit a job per kind in the smoke study to a center."""
     programs = folder / "bin"
     programs.mkdir()
     sbatch = Path(__file__).with_name("fake_sbatch.py")

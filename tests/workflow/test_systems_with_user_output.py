@@ -1,4 +1,4 @@
-"""A study that judges systems which docmt did not train, from their files to the report."""
+"""A study that scores systems from other programs, from their files to the report."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""What a run shows in the terminal: one line per job, and docmt's own lines after a missing input."""
+"""Terminal output of a run: one line per job, and docmt's lines after a missing input."""
 
 import re
 

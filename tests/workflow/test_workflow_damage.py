@@ -1,4 +1,4 @@
-"""Damaged, emptied, swapped or reordered files of every stage are named or harmless: no result changes silently."""
+"""Damaged, emptied, swapped or reordered files in all stages are named or harmless. No result changes silently."""
 
 import collections
 
@@ -30,7 +30,7 @@ def test_no_damage_changes_a_result_silently(finished, dry_run, n_trials, tmp_pa
 
 
 def test_the_trial_sees_silent_damage(finished, dry_run, tmp_path, capsys):
-    """Without the records of checksums, some of it goes unseen: so this test would fail if they were not compared."""
+    """Without recorded checksums, some damage is silent, so this test would fail if checksums were not compared."""
     laboratory = Laboratory(finished.folder, tmp_path / "study", dry_run=dry_run, capsys=capsys, seed=1)
     for record in laboratory.folder.rglob(".checksums/*"):
         record.unlink()

@@ -1,6 +1,6 @@
-"""A job that fails, is interrupted or is killed with new settings: the next run makes all anew that depends on them.
+"""After a job fails, is interrupted or is killed with new settings, the next run updates everything that depends on it.
 
-A failed run ends with docmt's own lines.
+A failed run ends with docmt's lines.
 """
 
 import os
@@ -21,7 +21,7 @@ FAILURES = {
     "evaluate": {"evaluation": {"metrics": ["s-BLEU", "d-BLEU (instances)"]}},
     "report": {"report": {"title": "Another"}},
 }
-"""By the first word of the commands of each stage: a change that begins there."""
+"""Changes that begin in a stage, by first word of the stage's commands."""
 
 HIDING_DOCMT = """#!/bin/sh
 if [ "$1" = {word} ]; then echo "$DOCMT_LOCAL_JOBS" > {folder}/reached; {deed}; fi
@@ -31,7 +31,7 @@ PATH="${{PATH#*{folder}:}}" exec docmt "$@"
 
 @pytest.fixture
 def break_commands(tmp_path):
-    """Returns a folder for PATH whose `docmt` does something else instead of the commands that begin with a word."""
+    """Return a folder for PATH with a `docmt` that replaces the commands that begin with a word."""
     folder = tmp_path / "programs"
     folder.mkdir()
 

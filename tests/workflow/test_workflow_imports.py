@@ -1,4 +1,4 @@
-"""Commands start fast: each imports only those slow libraries that it needs."""
+"""Commands start fast, because they only import slow libraries that they need."""
 
 import json
 from collections import defaultdict
@@ -39,11 +39,11 @@ ALLOWED = {
     "report reader": {"numpy", "sacrebleu", "lxml"},
     "report render": {"numpy", "pandas", "matplotlib"},
 }
-"""Command → the slow libraries (recorder/sitecustomize.py) that it may import. None for all."""
+"""Command → slow libraries (recorder/sitecustomize.py) that it may import. None for all."""
 
 
 def read_imports(study):
-    """What each command of a study imported."""
+    """Imports of a study's commands."""
     found = defaultdict(set)
     for path in study.imports.glob("*.json"):
         note = json.loads(path.read_text(encoding="utf-8"))
@@ -52,7 +52,7 @@ def read_imports(study):
 
 
 def too_many(found, allowed):
-    """By command, what it imported needlessly."""
+    """Unnecessary imports by command."""
     limits = {command: names for command, names in allowed.items() if names is not None}
     return {command: found[command] - names for command, names in limits.items() if found[command] - names}
 

@@ -1,4 +1,4 @@
-"""`kill -9` in the middle of a study: what the documentation says to type then ends in the same files."""
+"""After `kill -9` in a study, the commands in the documentation lead to the same files."""
 
 import contextlib
 import os
@@ -17,7 +17,7 @@ FIRST_JOB = "results/corpora/smoke/en-de"
 
 
 def working_in(folder):
-    """The processes whose working directory is a folder."""
+    """Processes whose working directory is a folder."""
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             if (entry / "cwd").resolve() == folder.resolve():

@@ -1,4 +1,4 @@
-"""Twenty times `kill -9`, in every stage, of Snakemake, of a job, or of both: the study ends in the same files."""
+"""After twenty times `kill -9` of Snakemake, a job, or both, in all stages, the study has the same files."""
 
 import contextlib
 import json
@@ -17,12 +17,12 @@ from docmt.cli.main import main
 
 WHO = ("Snakemake", "a job", "both")
 STAGES = ("corpora", "text", "discourse", "instances", "train", "decode", "evaluate", "report")
-"""Groups of docmt's commands. Each is killed at least twice."""
+"""Groups of docmt's commands. They are killed at least twice."""
 KILLS = [STAGES[number % len(STAGES)] for number in range(20)]
 
 
 def commands(folder):
-    """The running commands of docmt: process and group of commands (`text`, `train`, …)."""
+    """Running docmt commands: process and group of commands (`text`, `train`, …)."""
     for process in working_in(folder):
         with contextlib.suppress(OSError, StopIteration, IndexError):
             words = Path(f"/proc/{process}/cmdline").read_text(encoding="utf-8").split("\0")
@@ -31,7 +31,7 @@ def commands(folder):
 
 
 def content(file):
-    """What a file says, without its provenance, which has times and checksums of files with times."""
+    """Content of a file, without provenance, because it has times and checksums of files with times."""
     if file.suffix != ".json":
         return lasting(file)
     value = json.loads(file.read_text(encoding="utf-8"))
@@ -39,7 +39,7 @@ def content(file):
 
 
 def results(folder):
-    """Every result that a study keeps, without times. Drawings and pages that show times are left out."""
+    """All lasting results of a study, without times. Drawings and pages that show times are left out."""
     left_out = (".checksums", "benchmarks", "report", "checkpoints", "tables", "figures", "against")
     files = [file for file in (folder / "results").rglob("*") if file.is_file() and not set(file.parts) & set(left_out)]
     kept = [file for file in files if file.name != ".snakemake_timestamp" and not file.name.endswith(".job.json")]
@@ -50,7 +50,7 @@ def results(folder):
 
 
 def run_until(folder, config, stage, who, chance):
-    """Start the study and kill it while a command of a stage runs. Returns whether there was one."""
+    """Start the study and kill it while a command of a stage runs. Returns False if there was none."""
     process = start_snakemake(folder, "--cores", "1", config=config)
     running = []
     while process.poll() is None and not running:

@@ -1,4 +1,4 @@
-"""Old numbers never pass for new ones, and a copy of a study is that study."""
+"""Outdated results are never used as new ones, and a copy of a study is equivalent to the study."""
 
 import os
 import random
@@ -19,7 +19,7 @@ TRANSLATIONS = "results/smoke/runs/document_transformer/seed1/decoding/test_smok
 
 
 def copy(study, folder):
-    """A copy whose files are all new, as `cp -r` and `scp` make it."""
+    """A copy with new file times, as after `cp -r` and `scp`."""
     shutil.copytree(study.folder, folder, copy_function=shutil.copyfile)
     return Study(folder)
 
@@ -130,7 +130,7 @@ def test_renamed_system_is_named_with_its_model(copied):
 
 
 def test_touched_model_of_other_settings_is_refused(copied):
-    """`--touch` and a changed beam size: the record says what it was told, and the model what it is."""
+    """`--touch` and a changed beam size. The record contains the new settings, and the model the old ones."""
     assert copied.run("--touch", changes=FASTER).returncode == 0
     done = copied.run(TRANSLATIONS, changes=FASTER | {"decoding": {"beam_size": 3}})
     assert done.returncode != 0
@@ -146,7 +146,7 @@ def test_dry_run_shows_both_settings(finished):
 
 
 def test_tables_refuse_scores_of_other_settings(study):
-    """`--touch` makes Snakemake take old results for new ones: the fingerprints in the scores are the old ones."""
+    """`--touch` makes Snakemake accept old results as new ones, but fingerprints in the scores are still old."""
     touched = study.run("--touch", changes=FASTER)
     assert touched.returncode == 0, touched.stderr
     kept = study.run("--forcerun", "report_collect", changes=FASTER)
@@ -166,7 +166,7 @@ def test_tables_refuse_paired_tests_of_other_settings(study):
 
 
 def custom(path):
-    """A study on files of the user's."""
+    """A study on user files."""
     described = {
         "languages": ["en", "de"],
         "format": {"reader": "blank_lines"},
@@ -183,7 +183,7 @@ TARGET = "results/smoke/corpora/en-de/train.documents.tsv"
 
 @pytest.fixture
 def own(tmp_path):
-    """A study that has read the user's files."""
+    """A study that has read its user files."""
     (tmp_path / "talks.en").write_text("Hello .\n", encoding="utf-8")
     (tmp_path / "talks.de").write_text("Hallo .\n", encoding="utf-8")
     study = Study(tmp_path)

@@ -1,4 +1,4 @@
-"""A stage reruns only if its own inputs or settings changed. A failed job never leads to a mix of settings."""
+"""A stage reruns only if its inputs or settings changed. A failed job never leads to mixed settings."""
 
 import csv
 import json
@@ -29,7 +29,7 @@ def of_run(system, *rules):
 
 
 def of_comparison(system, rules):
-    """What the fine-tuned system and its baseline have in common: paired tests and the case study."""
+    """Results that depend on both the fine-tuned system and its baseline: paired tests and the case study."""
     if system not in COMPARED:
         return set()
     found = {COMPARISON} if {"translate", "score_candidates"} & {*rules} else set()
@@ -64,7 +64,7 @@ FROM_TREES = {
     *of_rst(),
     *REPORT,
 }
-"""What follows from other trees: the text stages are not among it."""
+"""Jobs that depend on the trees. Text stages do not."""
 NEW_SYSTEM = {
     "instances": "documents",
     "architecture": "concatenation",
@@ -166,7 +166,7 @@ def test_another_corpus_reruns_all(finished):
 
 
 def test_rerun_never_mixes_two_settings(study):
-    """Two systems change. One training fails. Its old scores look up to date, but must not reach the report."""
+    """Two systems change, and one training fails. Its old scores look up to date, but must not reach the report."""
     row = {"training": {"learning_rate": 2.0e-3}}
     changes = {"systems": {"g_transformer_finetuned": row, "document_transformer": row}}
     checkpoints = study.folder / "results/smoke/runs/document_transformer/seed1/checkpoints"

@@ -1,4 +1,4 @@
-"""The finished smoke study: its files, and targets that ask for a part of it."""
+"""The finished smoke study: its files, and targets for parts of it."""
 
 import json
 import re

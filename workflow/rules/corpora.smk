@@ -1,10 +1,10 @@
-# Corpora: from the catalog, docmt's generator or the user's files to the splits of a dataset.
+# Corpora: splits of datasets from the catalog, docmt's generator or your files.
 
 
 rule corpora_fetch:
     """Fetch the files of a split in the catalog, from `corpora.mirror` or from the network."""
     output:
-        # A marker, not the folder. If the network fails, Snakemake would delete the folder with half-fetched files.
+        # A marker file, because Snakemake would delete a folder with incomplete files after a network failure.
         touch("resources/corpora/{corpus}/{version}/{split}.fetched"),
     log:
         "logs/corpora_fetch/{corpus}/{version}/{split}.log",
@@ -27,7 +27,7 @@ rule corpora_fetch:
 rule models_fetch:
     """Fetch a published model in the catalog, from `corpora.mirror` or from the network."""
     output:
-        # The last file. The other files are not declared, so that Snakemake keeps them if the network fails.
+        # The last file. Other files are not declared, so that Snakemake keeps them after a network failure.
         "resources/models/{published}/{version}/config.json",
     log:
         "logs/models_fetch/{published}/{version}.log",
@@ -62,7 +62,7 @@ rule fetch_mtdata:
     conda:
         "../../environment.yml"
     params:
-        settings=plan.settings("fetched_mtdata"),  # with the id of the dataset
+        settings=plan.settings("fetched_mtdata"),  # with the dataset id
         python=plan.options("fetched_mtdata", "python"),
     shell:
         "docmt corpora fetch-mtdata --settings {params.settings:q} {params.python} --out {output} 2> {log}"
@@ -71,7 +71,7 @@ rule fetch_mtdata:
 rule corpora_read:
     """Read a split of a corpus into sentences, aligned if it has two languages, with a document index."""
     input:
-        # From the catalog: the .fetched file. From mtdata: the .tsv file. Otherwise: your files in `corpora.custom`.
+        # The .fetched file from the catalog, the .tsv file from mtdata, or your files in `corpora.custom`.
         plan.input("corpus_text"),
     output:
         src="results/corpora/{corpus}/{src}-{tgt}/{split}.{src}",
@@ -89,7 +89,7 @@ rule corpora_read:
         "../../environment.yml"
     params:
         fingerprint=plan.fingerprint("corpus_text"),
-        # --corpus NAME from the catalog, or else --spec with the settings of the split as JSON, and --files FOLDER.
+        # --corpus NAME from the catalog, or --spec with the split's settings as JSON, and --files FOLDER.
         source=plan.options("corpus_text", "corpus", "spec", "files"),
         languages=plan.param("corpus_text", "languages"),
         out=subpath(output.documents, strip_suffix=".documents.tsv"),
@@ -179,7 +179,7 @@ use rule controlled_generate as generate_nested with:
 rule corpora_combine:
     """Join the corpora of a dataset's split."""
     input:
-        # results/corpora/{corpus}/{src}-{tgt}/{split}.* for all corpora of the split. `--inputs` are their prefixes.
+        # results/corpora/{corpus}/{src}-{tgt}/{split}.* for all corpora in the split. `--inputs` are their prefixes.
         plan.input("dataset_split", "members"),
     output:
         src="results/{dataset}/corpora/{src}-{tgt}/{split}.{src}",
@@ -217,7 +217,7 @@ rule corpora_filter:
     """Join the corpora of a dataset's split, without the pairs that its filters reject."""
     input:
         members=plan.input("dataset_split", "members"),  # as in `corpora_combine`
-        # Your files with scores or flags, and with `max_test_overlap` the other splits of the dataset.
+        # Your files with scores or flags. With `max_test_overlap`, also the dataset's other splits.
         external=plan.input("dataset_split", "external"),
         tests=plan.input("dataset_split", "tests"),
     output:
@@ -254,7 +254,7 @@ ruleorder: corpora_filter > corpora_combine
 rule count_overlap:
     """Count sentences and documents that occur in both training and test data."""
     input:
-        # results/{dataset}/corpora/{src}-{tgt}/{split}.* of all parallel splits. The parameters are their prefixes.
+        # results/{dataset}/corpora/{src}-{tgt}/{split}.* for all parallel splits. The parameters are their prefixes.
         train=plan.input("overlap", "train"),
         tests=plan.input("overlap", "tests"),  # and `dev`
     output:

@@ -1,6 +1,6 @@
-# Translations of test splits and suites, and log probabilities of candidates and references.
+# Translations for test splits and suites, and log probabilities for candidates and references.
 
-# Model of the system, or of the system in `use_model_of`.
+# The system's model, or the model in `use_model_of`.
 MODEL = collect(
     "results/{{dataset}}/runs/{owner}/seed{{seed}}/model.pt",
     owner=plan.model_owner,
@@ -32,7 +32,7 @@ rule translate:
         cpus_per_gpu=cores_per_gpu,
     params:
         fingerprint=plan.fingerprint("hypotheses"),
-        model=plan.model_option("hypotheses", "model"),  # refuses a model of another plan
+        model=plan.model_option("hypotheses", "model"),  # refuses models from another plan
         settings=plan.settings("hypotheses"),
     shell:
         "docmt decode translate --settings {params.settings:q} --model {input.model} {params.model}"
@@ -44,7 +44,7 @@ rule score_candidates:
     input:
         model=MODEL,
         suite=plan.input("probabilities", "suite"),  # results/corpora/{corpus}/{src}-{tgt}/suites/{suite}.jsonl
-        # If the system reads trees: results/{dataset}/discourse/{trees}/suite_{suite}.*. Gold trees:
+        # For systems with trees: results/{dataset}/discourse/{trees}/suite_{suite}.*, or gold trees in
         # results/corpora/{corpus}/{src}-{tgt}/suites/discourse/{suite}.jsonl.
         discourse=plan.input("probabilities", "discourse"),
     output:
@@ -64,7 +64,7 @@ rule score_candidates:
     params:
         fingerprint=plan.fingerprint("probabilities"),
         discourse=plan.file_option("probabilities", "discourse"),
-        model=plan.model_option("probabilities", "model"),  # refuses a model of another plan
+        model=plan.model_option("probabilities", "model"),  # refuses models from another plan
         # Only `decoding.context`, or all of `decoding` with `evaluation.contrast.context: own`.
         settings=plan.settings("probabilities"),
         scoring=plan.params("probabilities", "score", "target_context"),  # from `evaluation.contrast`
@@ -97,7 +97,7 @@ rule translate_suite:
     params:
         fingerprint=plan.fingerprint("generated_documents"),
         discourse=plan.file_option("generated_documents", "discourse"),
-        model=plan.model_option("generated_documents", "model"),  # refuses a model of another plan
+        model=plan.model_option("generated_documents", "model"),  # refuses models from another plan
         settings=plan.settings("generated_documents"),
     shell:
         "docmt decode translate-suite --settings {params.settings:q} --model {input.model} {params.model}"
@@ -108,7 +108,7 @@ rule evaluate_cxmi:
     """Compute what context adds to the log probability of the reference (CXMI)."""
     input:
         model=MODEL,
-        # Of a split: results/{dataset}/corpora/{src}-{tgt}/{part}.*. Of a suite: as in `score_candidates`.
+        # For a split: results/{dataset}/corpora/{src}-{tgt}/{part}.*. For a suite: as in `score_candidates`.
         texts=plan.input("cxmi", "texts"),
         suite=plan.input("cxmi", "suite"),
         discourse=plan.input("cxmi", "discourse"),
@@ -129,9 +129,9 @@ rule evaluate_cxmi:
     params:
         fingerprint=plan.fingerprint("cxmi"),
         discourse=plan.file_option("cxmi", "discourse"),
-        model=plan.model_option("cxmi", "model"),  # refuses a model of another plan
+        model=plan.model_option("cxmi", "model"),  # refuses models from another plan
         settings=plan.settings("cxmi"),  # only `decoding.context`
-        languages=plan.params("cxmi", "src_lang", "tgt_lang"),  # of a split
+        languages=plan.params("cxmi", "src_lang", "tgt_lang"),  # for a split
         test=plan.param("cxmi", "test"),
     shell:
         "docmt evaluate cxmi --settings {params.settings:q} --model {input.model} {params.model}"
@@ -164,6 +164,6 @@ rule import_output:
         fingerprint=plan.fingerprint("user_output"),
         language=plan.params("user_output", "tgt_lang"),  # of a split
     shell:
-        # With `=`, because the name of the file can begin with a hyphen.
+        # With `=`, because the file name can begin with a hyphen.
         "docmt evaluate import-output --file={input.user_file:q} --texts {input.texts} {params.language}"
         " --suite {input.suite} --out {output} 2> {log}"

@@ -1,4 +1,4 @@
-# Discourse: EDUs and RST trees of the source documents, for systems that read them.
+# Discourse: EDUs and RST trees for the source documents.
 
 
 rule read_treebank:
@@ -30,7 +30,7 @@ rule read_treebank:
 rule train_segmenter:
     """Train an EDU segmenter."""
     input:
-        # {train,dev}.discourse.jsonl of its treebank: results/treebanks/{treebank}/, or of a controlled corpus
+        # {train,dev}.discourse.jsonl in results/treebanks/{treebank}/, or in a controlled corpus
         train=plan.input("segmenter_model", "train"),
         dev=plan.input("segmenter_model", "dev"),
     output:
@@ -56,7 +56,7 @@ rule train_segmenter:
 rule evaluate_segmenter:
     """Score an EDU segmenter on the test split of its treebank."""
     input:
-        gold=plan.input("segmenter_evaluation", "test"),  # test.discourse.jsonl of its treebank
+        gold=plan.input("segmenter_evaluation", "test"),  # test.discourse.jsonl in its treebank
         model="results/discourse/segmenters/{segmenter}/segmenter.pt",
     output:
         "results/discourse/segmenters/{segmenter}/evaluation.json",
@@ -104,7 +104,7 @@ rule train_parser:
 rule evaluate_parser:
     """Score an RST parser on the gold EDUs in the test split of its treebank."""
     input:
-        gold=plan.input("parser_evaluation", "test"),  # test.discourse.jsonl of its treebank
+        gold=plan.input("parser_evaluation", "test"),  # test.discourse.jsonl in its treebank
         model="results/discourse/parsers/{parser}/parser.pt",
     output:
         "results/discourse/parsers/{parser}/evaluation.json",
@@ -126,7 +126,7 @@ rule annotate:
     input:
         segmenter=plan.input("document_trees", "segmenter"),  # segmenter.pt
         parser=plan.input("document_trees", "parser"),  # parser.pt, or nothing for a control
-        # Of a split: its source text and document index. Of a suite: its file.
+        # For a split: its source text and document index. For a suite: its file.
         text=plan.input("document_trees", "text"),
         documents=plan.input("document_trees", "documents"),
         suite=plan.input("document_trees", "suite"),
@@ -148,7 +148,7 @@ rule annotate:
         **scale_with_attempt(mem_mb=6000, runtime=240),
     params:
         fingerprint=plan.fingerprint("document_trees"),
-        control=plan.param("document_trees", "parser"),  # `chain` or `random`, in place of a trained parser
+        control=plan.param("document_trees", "parser"),  # `chain` or `random`, instead of a trained parser
         options=plan.params("document_trees", "sentences", "lang"),
     shell:
         "docmt discourse annotate --segmenter {input.segmenter} --parser {input.parser} {params.control}"
@@ -159,10 +159,10 @@ rule annotate:
 rule merge_trees:
     """Gather the gold trees of a split."""
     input:
-        inputs=plan.input("document_trees", "inputs"),  # {split}.discourse.jsonl of all corpora in the split
+        inputs=plan.input("document_trees", "inputs"),  # {split}.discourse.jsonl from all corpora in the split
         documents=plan.input("document_trees", "documents"),  # results/{dataset}/corpora/{src}-{tgt}/{split}.documents.tsv
     output:
-        # Named as if annotated in one shard.
+        # Annotation with one shard uses the same names.
         "results/{dataset}/discourse/{trees}/{part}.1-of-1.discourse.jsonl",
     log:
         "logs/merge_trees/{dataset}/{trees}/{part}.log",
@@ -182,7 +182,7 @@ rule merge_trees:
 rule count_trees:
     """Count EDUs, depths and relations in the trees of a dataset."""
     input:
-        trees=plan.input("tree_statistics", "trees"),  # of all splits, as in `annotate` and `merge_trees`
+        trees=plan.input("tree_statistics", "trees"),  # for all splits, as in `annotate` and `merge_trees`
     output:
         statistics="results/{dataset}/discourse/{trees}/statistics.csv",
         relations="results/{dataset}/discourse/{trees}/relations.csv",

@@ -1,4 +1,4 @@
-# Evaluation: scores of one run, and paired tests of a system against a baseline.
+# Evaluation: scores of a run, and paired tests of a system against a baseline.
 
 
 rule evaluate_run:
@@ -38,7 +38,7 @@ rule evaluate_comet:
     input:
         texts=plan.input("comet", "texts"),  # results/{dataset}/corpora/{src}-{tgt}/{split}.*
         hypotheses="results/{dataset}/runs/{system}/seed{seed}/decoding/{split}.jsonl",
-        # Your file in `evaluation.comet.checkpoint`, which `--settings` name.
+        # Your file in `evaluation.comet.checkpoint`. `--settings` contains its path.
         model=plan.input("comet", "model"),
     output:
         "results/{dataset}/runs/{system}/seed{seed}/scores/comet_{split}.json",

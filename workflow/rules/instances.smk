@@ -28,7 +28,7 @@ rule instances_build:
     params:
         fingerprint=plan.fingerprint("instances"),
         settings=plan.settings("instances"),
-        discourse=plan.file_option("instances", "discourse"),  # quoted, because they can be your files
+        discourse=plan.file_option("instances", "discourse"),  # quoted, because these can be your files
     shell:
         "docmt instances build --settings {params.settings:q} --texts {input.texts} --documents {input.documents}"
         " --vocabulary {input.vocabulary} {params.discourse} --out {output} 2> {log}"
@@ -37,7 +37,7 @@ rule instances_build:
 rule instances_count:
     """Count sentences, documents, instances and tokens of a dataset."""
     input:
-        plan.input("instance_statistics"),  # results/{dataset}/instances/{instances}/{split}/manifest.json of all
+        plan.input("instance_statistics"),  # results/{dataset}/instances/{instances}/{split}/manifest.json for all
     output:
         "results/{dataset}/instances/statistics.csv",
     log:

@@ -1,11 +1,11 @@
-# Report: long tables of scores, and the tables, pictures and pages made from scores, histories and translations.
+# Report: tables, pictures and pages from scores, histories and translations.
 
 
 rule report_collect:
     """Gather scores into one table: of the study, of a dataset, or of a system on a dataset."""
     input:
-        # Score files of runs: results/{dataset}/runs/{system}/seed{seed}/scores.json, and the files in scores/ next to
-        # it with COMET or CXMI.
+        # Score files: results/{dataset}/runs/{system}/seed{seed}/scores.json, and files in scores/ next to it with
+        # COMET or CXMI.
         plan.input("scores_table", "scores"),
     output:
         report(
@@ -25,7 +25,7 @@ rule report_collect:
         "../../environment.yml"
     params:
         fingerprint=plan.fingerprint("scores_table"),
-        # --fingerprints: the command refuses scores of other settings.
+        # --fingerprints: the command refuses scores from other settings.
         score_fingerprints=plan.score_fingerprints("scores_table"),
     shell:
         "docmt report collect --scores {input} {params.score_fingerprints} --out {output} 2> {log}"
@@ -34,7 +34,7 @@ rule report_collect:
 rule report_table:
     """Make one table of `report.tables`, as soon as its systems are scored."""
     input:
-        scores=plan.input("table", "scores"),  # score files of its systems, as in `report_collect`
+        scores=plan.input("table", "scores"),  # score files for its systems, as in `report_collect`
         # With a baseline: results/{dataset}/runs/{system}/against/{baseline}.json
         differences=plan.input("table", "differences"),
     output:
@@ -49,7 +49,7 @@ rule report_table:
     params:
         fingerprint=plan.fingerprint("table"),
         settings=plan.settings("table"),
-        # JSON with facts on systems that follow from their settings, such as the paper's column "Bi-sent".
+        # JSON with properties that follow from system settings, for example the paper's column "Bi-sent".
         study=plan.param("table", "study"),
         score_fingerprints=plan.score_fingerprints("table"),
     shell:
@@ -85,7 +85,7 @@ rule report_cases:
 rule report_figure:
     """Draw one figure of `report.figures` or `report.curves`, as soon as its systems are scored or trained."""
     input:
-        # In `report.figures`: score files of its systems. In `report.curves`: history.csv of its systems.
+        # For `report.figures`: score files of its systems. For `report.curves`: history.csv of its systems.
         scores=plan.input("figure", "scores"),
         histories=plan.input("figure", "histories"),
     output:
@@ -141,13 +141,13 @@ rule report_render:
     """Make the report page with all tables, figures and claims."""
     input:
         scores="results/report/scores.csv",
-        histories=plan.input("report", "histories"),  # history.csv of all trainings
-        # results/{dataset}/instances/statistics.csv of datasets with instances
+        histories=plan.input("report", "histories"),  # history.csv from all trainings
+        # results/{dataset}/instances/statistics.csv for datasets with instances
         statistics=plan.input("report", "statistics"),
         overlaps=expand(
             "results/{dataset}/corpora/overlap.json", dataset=plan.config.datasets
         ),
-        counts=plan.input("report", "counts"),  # .counts.json of all splits that are read or filtered
+        counts=plan.input("report", "counts"),  # .counts.json for all read or filtered splits
         roundtrips=expand(
             "results/{dataset}/text/roundtrip.json", dataset=plan.config.datasets
         ),

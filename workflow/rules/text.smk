@@ -1,4 +1,4 @@
-# Text: from the sentences of a dataset to subwords with one shared vocabulary.
+# Text: from sentences to subwords with one shared vocabulary.
 
 
 rule tokenize:
@@ -79,7 +79,7 @@ rule learn_bpe:
     input:
         # results/{dataset}/text/{split}.true.{lang} for all training splits and both languages
         inputs=plan.input("codes", "inputs"),
-        # With `text.pretrained`: the model's config.json or files. `settings` name the folder.
+        # With `text.pretrained`: the model's config.json or files. `settings` contains the folder.
         pretrained=plan.input("codes", "pretrained"),
     output:
         "results/{dataset}/text/bpe.codes",
@@ -177,7 +177,7 @@ rule save_pipeline:
 rule count_roundtrip:
     """Count the lines that are restored from subwords without changes."""
     input:
-        # results/{dataset}/corpora/{src}-{tgt}/{split}.{lang} of the development and test splits
+        # results/{dataset}/corpora/{src}-{tgt}/{split}.{lang} for development and test splits
         texts=plan.input("roundtrip", "texts"),
         pipeline="results/{dataset}/text/pipeline.json",
     output:

@@ -1,7 +1,7 @@
 # Training: one model per run (dataset × system × seed).
 #
-# checkpoints/ and loggers/ next to the model are not declared as outputs. Snakemake deletes the outputs of a failed
-# job, but a killed training resumes from its checkpoints.
+# checkpoints/ and loggers/ next to the model are not declared as outputs. Snakemake would delete them after a failure,
+# but a killed training resumes from its checkpoints.
 
 
 rule train:
@@ -15,15 +15,15 @@ rule train:
             "results/{{dataset}}/instances/{instances}/dev/manifest.json",
             instances=plan.instances,
         ),
-        # results/{dataset}/instances/{instances}/{sentences,monolingual}/manifest.json of the dataset's pre-training
-        # data, with the tasks `pairs` and `restoration` in the recipe.
+        # results/{dataset}/instances/{instances}/{sentences,monolingual}/manifest.json for the dataset's
+        # pre-training data, with the tasks `pairs` and `restoration` in the recipe.
         pairs=plan.input("model", "pairs"),
         monolingual=plan.input("model", "monolingual"),
         vocabulary="results/{dataset}/text/vocabulary.txt",
         pipeline="results/{dataset}/text/pipeline.json",
-        # With `init`: model.pt of the other system, or config.json of a published model.
+        # With `init`: the other system's model.pt, or a published model's config.json.
         init=plan.input("model", "init"),
-        pretrained=plan.input("model", "pretrained"),  # other files of your published model, next to config.json
+        pretrained=plan.input("model", "pretrained"),  # other files next to your published model's config.json
     output:
         model="results/{dataset}/runs/{system}/seed{seed}/model.pt",
         history=report(
@@ -45,7 +45,7 @@ rule train:
     priority: plan.training_priority
     conda:
         "../../environment.yml"
-    # On a CPU, several small models train faster side by side than one after another.
+    # On a CPU, parallel trainings of several small models are faster than one after another.
     threads: 1
     resources:
         # nodes, devices (per node), gpu (all nodes), mem_mb, slurm_extra, micro_batch_tokens: from `set-resources`.
@@ -58,11 +58,11 @@ rule train:
         settings=plan.settings("model"),
         monolingual_lang=plan.params("model", "monolingual_lang"),
         init=plan.file_option("model", "init"),
-        init_fingerprint=plan.model_option("model", "init"),  # refuses a model of another plan
+        init_fingerprint=plan.model_option("model", "init"),  # refuses models from another plan
         recipe_options=plan.options("model", "loggers", "keep_checkpoints", "graphs"),
         folder=subpath(output.model, parent=True),
     shell:
-        # `exec`, so that a signal reaches the training itself, and Snakemake waits until it has saved.
+        # With `exec`, a signal reaches the training directly, and Snakemake waits until it has saved.
         "exec docmt train --settings {params.settings:q} --train {input.train} --dev {input.dev}"
         " --pairs {input.pairs} --monolingual {input.monolingual} {params.monolingual_lang}"
         " --vocabulary {input.vocabulary} --pipeline {input.pipeline} {params.init} {params.init_fingerprint}"

@@ -1,4 +1,4 @@
-"""A model file that carries its segmenter and parser: plain text and files are translated with trees."""
+"""A model file that includes a segmenter and parser can translate plain text and files with trees."""
 
 import pytest
 import torch
@@ -21,7 +21,7 @@ TEXTS = [[*document, LONG[0]] for document in DOCUMENTS]
 
 @pytest.fixture(scope="module")
 def files(study_files, tmp_path_factory):
-    """The folder of a model that reads trees, a segmenter and a parser."""
+    """A folder with a model that reads trees, a segmenter and a parser."""
     folder = tmp_path_factory.mktemp("bundle")
     model = make_model("rst_mix", n_symbols=len(study_files.vocabulary))
     save_model(folder / "model.pt", TrainedModel(model, study_files.vocabulary, study_files.pipeline, {}, {}))

@@ -1,4 +1,4 @@
-"""The neural parser: training, parsing side by side, ugly documents."""
+"""The neural parser: training, batched parsing, ugly documents."""
 
 import random
 

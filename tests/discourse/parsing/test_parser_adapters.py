@@ -1,4 +1,4 @@
-"""Trees made elsewhere: files, and isanlp_rst by a stand-in module."""
+"""Trees from other programs: files, and isanlp_rst with a stand-in module."""
 
 import sys
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ TREE = deep_tree(3, "NS", relation="elaboration")
 
 @dataclass
 class Unit:
-    """A node as isanlp_rst makes them."""
+    """A tree node in the format of isanlp_rst."""
 
     relation: str
     text: str

@@ -1,4 +1,4 @@
-"""`docmt discourse train-parser`, `evaluate-parser`, `parse`: files in, files out, one line for mistakes."""
+"""`docmt discourse train-parser`, `evaluate-parser` and `parse`: input and output files, and messages for mistakes."""
 
 import json
 import shutil

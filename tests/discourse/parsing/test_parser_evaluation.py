@@ -1,4 +1,4 @@
-"""Scores on trees small enough to count by hand."""
+"""Scores of small trees, counted by hand."""
 
 from dataclasses import replace
 
@@ -87,7 +87,7 @@ def test_other_edus_are_compared_by_their_words():
 
 
 def test_identity_of_both_measures_on_binary_trees():
-    """RST-Parseval counts n leaves more and the root less: with n EDUs and m right spans, (n + m − 1) / (2n − 2)."""
+    """RST-Parseval also counts n leaves, and not the root. With n EDUs and m right spans: (n + m − 1) / (2n − 2)."""
     gold = random_document(5, n_sentences=9)
     predicted = replace(gold, tree=deep_tree(len(gold.edus), "NS", relation="joint"))
     scores = evaluate([(gold, predicted)])

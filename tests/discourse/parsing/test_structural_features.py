@@ -1,4 +1,4 @@
-"""Structural features stay in their ranges, for every document and state."""
+"""Structural features stay in their ranges for every document and state."""
 
 import random
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The transition system (oracle, constraints, greedy search), and trees that need no knowledge of the words."""
+"""The transition system (oracle, constraints, greedy search), and trees that do not depend on words."""
 
 import random
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""From text to EDUs: documents in order, a few at a time. Words without marks. Text and index agree."""
+"""From text to EDUs: documents in order, in small batches, and words without marks. Text and index must match."""
 
 import pytest
 from segmenter_fixtures import untrained

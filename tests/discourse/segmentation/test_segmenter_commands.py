@@ -60,7 +60,7 @@ def test_train_evaluate_segment(tmp_path, caplog):
 
 
 class StartsAt:
-    """A segmenter that finds a start at each of some words."""
+    """A segmenter that finds a start at some words."""
 
     def __init__(self, *words):
         self.words = words

@@ -1,4 +1,4 @@
-"""Parts of the network against plain formulas, and the conditional random field against all label sequences."""
+"""Network parts compared with plain formulas, and the conditional random field with all label sequences."""
 
 import itertools
 

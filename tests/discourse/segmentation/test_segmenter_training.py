@@ -38,7 +38,7 @@ def trained():
 
 
 def test_all_losses_fall():
-    """In all epochs: the development set contradicts itself, so that no epoch is without errors."""
+    """In all epochs. The development set contradicts itself, so that every epoch has errors."""
     dev = [*EXAMPLES, replace(EXAMPLES[0], starts=())]
     scores = train_segmenter(EXAMPLES, dev, settings=tiny_settings(), seed=1).scores
     history = scores["history"]

@@ -1,4 +1,4 @@
-"""Hand-made miniature treebanks in the layout of the real ones."""
+"""Hand-made miniature treebanks in the layout of real treebanks."""
 
 import io
 import tarfile
@@ -24,7 +24,7 @@ RS4 = """<rst><header><relations>
 
 
 def conllu(start="*We left *because"):
-    """The CoNLL-U file of the same document. `*` marks the first word of an EDU."""
+    """CoNLL-U file of the same document. `*` marks the first word of an EDU."""
     lines = []
     for number, sentence in enumerate((f"{start} it rained .", "*Sad !")):
         lines += ["# newpar"] if number else []
@@ -51,7 +51,7 @@ NAMES = ("GUM_news_a", "GUM_news_c", "GUM_news_d", "GUM_news_unlisted")
 
 
 def write_archive(path, members):
-    """A tar.gz of texts by member name."""
+    """A tar.gz archive of texts by member name."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tarfile.open(path, "w:gz") as archive:
         for name, text in members.items():
@@ -62,7 +62,7 @@ def write_archive(path, members):
 
 
 def gum_archives(folder, **changes):
-    """GUM as fetched. `changes` replaces the text of one kind of file (`conllu`, `dis`)."""
+    """GUM as fetched. `changes` replaces the text in one kind of file (`conllu`, `dis`)."""
     texts = {"conllu": conllu(), "dis": DIS} | changes
     for archive, inner, suffix in (("dep_conllu", "dep", "conllu"), ("lisp_binary", "rst/lisp_binary", "dis")):
         members = {f"{inner}/{name}.{suffix}": texts[suffix] for name in NAMES}

@@ -105,7 +105,7 @@ def test_one_segment():
 
 
 def test_unit_interrupted_by_a_satellite_of_its_group():
-    """A satellite of the group, between its parts, is a child of the group."""
+    """A satellite of the group between its parts is a child of the group."""
     found = parse((1, "he", 9, "same-unit"), (2, "who", 9, "elaboration"), (3, "ran", 9, "same-unit"), (9, "multinuc"))
     assert found.tree == join([leaf(0), leaf(1), leaf(2)], "NSN", ("same-unit", "elaboration", "same-unit"))
     assert found.arcs.heads == (NO_HEAD, 0, 0)
@@ -113,7 +113,7 @@ def test_unit_interrupted_by_a_satellite_of_its_group():
 
 
 def test_edges_that_cross_are_lifted_and_counted():
-    """EDU 2 depends on EDU 4 across the parts of a unit (1, 3): the right part moves up, and every EDU is kept."""
+    """EDU 2 depends on EDU 4 across the parts of a unit (1, 3). The right part moves up, and no EDU is lost."""
     found = parse(
         (1, "he", 8, "same-unit"),
         (2, "as", 4, "cause"),
@@ -168,7 +168,7 @@ def test_files_that_are_not_read(text, message):
 
 
 def random_rows(rng, n_segments):
-    """Segments and groups joined at random, without regard to their order: most of the edges cross."""
+    """Segments and groups in random trees that ignore their order, so that most edges cross."""
     above, kinds, free = {}, {}, list(range(n_segments))
     while len(free) > 1:
         rng.shuffle(free)

@@ -1,4 +1,4 @@
-"""Files of treebanks: brackets of the RST-DT (`.dis`), CoNLL-U with discourse marks."""
+"""Treebank files: brackets of the RST-DT (`.dis`), and CoNLL-U with discourse marks."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""GUM, GCDT and RST-DT: hand-made miniatures. The real ones where DOCMT_MIRROR has them."""
+"""GUM, GCDT and RST-DT, as hand-made miniatures. If DOCMT_MIRROR has the real treebanks, they are tested as well."""
 
 import json
 import os
@@ -197,7 +197,7 @@ def test_rs3_files_that_make_no_treebank_are_refused(tmp_path, names, more, mess
 
 
 def test_a_split_without_documents_is_refused(tmp_path, capsys):
-    """Another treebank beside GUM's `splits.md`: nothing would be trained, and nobody told."""
+    """With GUM's `splits.md` for another treebank, nothing would be trained, without a message."""
     folder = gum_archives(tmp_path / "gum")
     (folder / "splits.md").write_text(splits_md(train=["x"], dev=["GUM_news_c"], test=["y"]), encoding="utf-8")
     assert (

@@ -1,4 +1,4 @@
-"""Makes Snakemake ask Slurm about its jobs every second: the plugin waits longer each time, up to three minutes."""
+"""Makes Snakemake ask Slurm about its jobs every second. The plugin's pauses would increase to three minutes."""
 
 import sys
 

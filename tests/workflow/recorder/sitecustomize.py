@@ -1,6 +1,6 @@
-"""Python runs this at its start if it finds it: a command notes which of the slow libraries it has imported.
+"""Python runs this at its start. It records the slow libraries that a command has imported.
 
-It writes a line of JSON, the command and the libraries, to a new file in the folder IMPORTS_FOLDER.
+It writes a JSON line with the command and the libraries to a new file in the folder IMPORTS_FOLDER.
 """
 
 import atexit
