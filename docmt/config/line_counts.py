@@ -1,5 +1,6 @@
 """Check of user-supplied outputs and references against test sets that can be read before the study runs."""
 
+import json
 from pathlib import Path
 
 from docmt import paths
@@ -46,9 +47,10 @@ def check_line_counts(config: Config) -> None:
             files = [Path(file) for file in outputs if file]
             if files and corpus in config.corpora.custom:
                 where = f"config.corpora.custom.{corpus}"
-                items, _ = convert_suite(readable_corpus(config, corpus), split, folder=CORPUS_FOLDER, where=where)
+                converted, _ = convert_suite(readable_corpus(config, corpus), split, folder=CORPUS_FOLDER, where=where)
+                items = [read_contrastive(item, where) for item in json.loads(json.dumps(converted))]  # with lists
                 for file in files:
-                    read_user_log_probabilities(file, [read_contrastive(item, where) for item in items])
+                    read_user_log_probabilities(file, items)
 
 
 def _read_test(study: Study, dataset: str, test: str) -> tuple[DocumentIndex, list[str]] | None:

@@ -15,7 +15,9 @@ MARKED = (".sgm", ".sgml", ".xml")  # refset file suffixes
 def read_reference(prefix: Path, *, languages: Sequence[str]) -> tuple[DocumentIndex, list[str]]:
     """Read a split's document index, and raw sentences in the last language. All sides must have as many lines."""
     index = read_index(index_path(prefix))
-    for path in (text_path(prefix, lang) for lang in languages):
+    lines: list[str] = []
+    for lang in languages:
+        path = text_path(prefix, lang)
         lines = read_lines(path)
         if len(lines) != index.n_sentences:
             raise UserError(
@@ -23,7 +25,7 @@ def read_reference(prefix: Path, *, languages: Sequence[str]) -> tuple[DocumentI
                 f"{min(len(lines), index.n_sentences) + 1} has no counterpart"
             )
     if not lines:
-        raise UserError(f"{path}: contains no sentences to score")
+        raise UserError(f"{text_path(prefix, languages[-1])}: contains no sentences to score")
     return index, lines
 
 

@@ -20,7 +20,7 @@ GOLDEN = {
     "model": "0165effbbde6",
     "hypotheses": "2963925d8b3e",
     "probabilities": "cac120f7609c",
-    "scores": "c1b46319c37f",
+    "scores": "fb6f7824679d",
 }
 
 
@@ -75,7 +75,10 @@ def test_what_rules_ask_for_is_declared():
     custom = {"mine": {"languages": ["en", "de"], "format": {"reader": "blank_lines"}, "splits": mine}}
     filters, mtdata = {"web": {"max_test_overlap": 0.5}}, {"europarl": {"id": "Statmt-europarl-10-deu-eng"}}
     corpora = {"custom": custom, "filters": filters, "mtdata": mtdata}
-    given_values = {"systems": {"given": given}, "evaluation": evaluation, "corpora": corpora}
+    name = "opus-mt-en-de"
+    systems = {"given": given, "published": {"instances": "sentences", "init": {"pretrained": name}}}
+    text = {"tokenization": "sentencepiece", "truecase": False, "pretrained": name}
+    given_values = {"systems": systems, "evaluation": evaluation, "corpora": corpora, "text": text}
     files = [ROOT / "config/config.yaml", *(ROOT / "config/examples").rglob("*.yaml")]
     of_files = (StudyView(load_config(read_config_file(file))) for file in files)
     for made in [smoke_study(given_values | {"datasets": suites}), *of_files]:

@@ -115,7 +115,7 @@ def test_published_model_is_a_row_without_training(folder):
     assert [run for run in view.scored if run.system == "opus"] == [Run("smoke", "opus", 1)]
     assert "opus" not in {run.system for run in view.trained}
     model = view.model("smoke", "opus", "1")
-    assert (model.rules, model.files) == (("models_import",), ["results/smoke/runs/opus/seed1/model.pt"])
+    assert (model.rules, model.files) == (("models_import_for_study",), ["results/smoke/runs/opus/seed1/model.pt"])
     assert model.input_files("published") == ["opus/config.json", "opus/pytorch_model.bin"]
     assert model.file in view.hypotheses("smoke", "opus", "1", "test_smoke").input_files("model")
     assert model.file in view.probabilities("smoke", "opus", "1", "pronoun").input_files("model")

@@ -1,5 +1,6 @@
 """`docmt config check` counts the lines of user-supplied outputs and references if the test set is known."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,31 @@ def test_check_counts_lines(tmp_path, monkeypatch, capsys, name, text, message):
     printed = capsys.readouterr().err
     assert message in printed
     assert printed.count("\n") == bool(message)
+
+
+@pytest.mark.parametrize(
+    ("section", "text", "message"),
+    [
+        ("scores", "1\n2\n3\n", ""),
+        ("scores", "1\n2\n3\n4\n", "x.txt: 4 lines, but the test set has 3 sentences in 2 documents: write one score"),
+        ("scores", "1\nnan\n", "x.txt: line 2: 'nan' is not a finite number"),
+        ("candidates", "-1 -2\n", ""),
+        ("candidates", "-1 -2\n-3 -4\n", "x.txt: 2 lines for 1 items"),
+    ],
+)
+def test_check_counts_lines_of_scores(tmp_path, monkeypatch, capsys, section, text, message):
+    monkeypatch.chdir(tmp_path)
+    values = yaml.safe_load(yaml.safe_dump(STUDY))
+    if section == "scores":
+        values["evaluation"] = {"external": {"X": {"ours/talks": {"llm": "x.txt"}}}}
+    else:
+        form = {"reader": "jsonl_suite"}
+        values["corpora"]["custom"]["mine"]["splits"]["suite"] = {"files": {"items": "s.jsonl"}, "format": form}
+        values["datasets"]["ours"]["suites"] = ["mine/suite"]
+        values["systems"]["llm"]["log_probabilities"] = {"ours/suite": "x.txt"}
+    item = {"id": "1", "phenomenon": "p", "src": ["a"], "candidates": [["b"], ["c"]], "correct": 0}
+    assert check(tmp_path, values, **{"x.txt": text, "s.jsonl": f"{json.dumps(item)}\n"}) == (2 if message else 0)
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("is_current", [True, False])

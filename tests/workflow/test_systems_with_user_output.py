@@ -129,6 +129,7 @@ def test_hypotheses_files_need_no_training(tmp_path):
     assert {row["metric"] for row in against["differences"] if row["test"] == "test"} == {
         "d-BLEU (instances)",
         "d-BLEU (documents)",
+        "d-chrF (documents)",
     }
     assert (report / "reader.html").stat().st_size > 1000
     assert "two" in (report / "report.html").read_text(encoding="utf-8")

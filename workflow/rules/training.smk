@@ -72,7 +72,7 @@ rule train:
         " 2> {log}"
 
 
-rule models_import:
+rule models_import_for_study:
     """Convert a published model that is used as it is."""
     input:
         published=plan.input("published_model", "published"),  # files in `systems.{system}.init.pretrained`
@@ -81,9 +81,9 @@ rule models_import:
     output:
         "results/{dataset}/runs/{system}/seed{seed}/model.pt",
     log:
-        "logs/models_import/{dataset}/{system}/seed{seed}.log",
+        "logs/models_import_for_study/{dataset}/{system}/seed{seed}.log",
     benchmark:
-        "results/benchmarks/models_import/{dataset}/{system}/seed{seed}.tsv"
+        "results/benchmarks/models_import_for_study/{dataset}/{system}/seed{seed}.tsv"
     wildcard_constraints:
         system=plan.row_pattern("systems", where="is_published"),
     conda:

@@ -70,7 +70,7 @@ def instance_statistics(study: Study, dataset: str) -> Artifact:
     )
 
 
-@artifact("models_import", stage="training")
+@artifact("models_import_for_study", stage="training")
 def published_model(study: Study, dataset: str, system: str) -> Artifact:
     """Published model as it is, for the text of a dataset."""
     init = study.config.systems[system].init
