@@ -34,6 +34,7 @@ from docmt.report.summary import (
 )
 
 WHISKERS = "Whiskers: 95 % Wilson interval of one seed, or one deviation of several. Dashed: chance."
+MAX_TICK_CHARACTERS = 28  # wider labels would overlap in a column of a paper
 LOG_RATIO = 8  # minimum ratio between the largest and the smallest position for a logarithmic horizontal axis
 
 
@@ -245,5 +246,7 @@ def _draw_points(
     if 0 < first <= last / LOG_RATIO:  # words begin at 0
         axes.set_xscale("log")
     words = [f"{x:z,.10g}".replace("-", "−") if isinstance(x, float) else str(x) for x in positions]
-    axes.set_xticks(list(positions.values()), words)
+    is_crowded = sum(map(len, words)) > MAX_TICK_CHARACTERS
+    turn = {"rotation": 45, "horizontalalignment": "right", "rotation_mode": "anchor"} if is_crowded else {}
+    axes.set_xticks(list(positions.values()), words, **turn)
     axes.minorticks_off()

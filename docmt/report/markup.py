@@ -41,7 +41,8 @@ EXPLANATIONS = ("Bold", *MARKS)  # first words of sentences that explain signs
 MAX_NOTE_WORDS = 40  # longer notes do not fit under a table of a paper
 # Sentence ends, apart from abbreviations such as “et al. (2021)” and “e.g.”
 SENTENCE_END = re.compile(r"(?<=[.])(?<! al[.])(?<!e[.]g[.])(?<!i[.]e[.]) (?=[^a-z0-9(])")
-MAX_LATEX_ROWS = 50  # longer tables are broken across pages
+# Tables with more lines are broken across pages. The header of each part takes the height of three lines.
+MAX_LATEX_LINES, HEADER_LINES = 44, 3
 MAX_LATEX_COLUMNS = 12  # per part
 LABEL_SHARE, TEXT_WIDTH = 0.17, 190.0  # width of labels next to sentences, and minimum width for sentences in points
 COLUMN_WIDTH, PAGE_WIDTH, GAP = 217.0, 450.0, 12.0  # points, on A4 pages
@@ -137,7 +138,10 @@ def latex_form(table: Table) -> Form:
             "",
             " & ",
             " \\\\",
-            *(_latex_cell(cell) if is_visible else "" for cell, is_visible in zip(cells, row, strict=True)),
+            *(
+                _latex_cell(cell, is_ragged=is_ragged) if is_visible else ""
+                for cell, is_visible in zip(cells, row, strict=True)
+            ),
         ]
         for cells, row in zip(table.cells, table.rows, strict=True)
     ]
@@ -170,48 +174,34 @@ def _layout(table: Table) -> tuple[str, str, list[list[int]]]:
             units[-1].append(j)
         else:
             units.append([j])
-    widths = _column_widths(table)
+    widths = [] if table.widths else _column_widths(table)
 
     def split(n_parts: int) -> list[list[int]]:
         n_units = math.ceil(len(units) / n_parts)
         starts = range(0, max(1, len(units)), max(1, n_units))
         return [repeated + [j for unit in units[start : start + n_units] for j in unit] for start in starts]
 
-    def fits(columns: Sequence[int], room: float, scale: float) -> bool:
-        width = sum(scale * widths[j] + GAP for j in columns)
-        return width <= room and len(columns) <= MAX_LATEX_COLUMNS
+    def fits(columns: Sequence[int], room: float, scale: float, gap: float = GAP) -> bool:
+        return sum(scale * widths[j] + gap for j in columns) <= room and len(columns) <= MAX_LATEX_COLUMNS
 
-    environment, room, size, scale = next(
-        (
-            (environment, room, size, scale)
-            for environment, room, size, scale in SIZES
-            if fits(range(len(widths)), room, scale)
-        ),
-        SIZES[-1],
-    )
-    n_parts = 1
-    if not table.widths:
-        while n_parts < len(units) and not all(fits(columns, room, scale) for columns in split(n_parts)):
-            n_parts += 1
+    def count_parts(room: float, scale: float, gap: float = GAP) -> int:
+        numbers = range(1, len(units))
+        return next((n for n in numbers if all(fits(part, room, scale, gap) for part in split(n))), max(1, len(units)))
+
+    if table.widths:
+        return LONG_TABLE[0], LONG_TABLE[2], [list(range(len(table.kinds)))]
+    fitting = (row for row in SIZES if fits(range(len(widths)), row[1], row[3]))
+    environment, room, size, scale = next(fitting, SIZES[-1])
+    n_parts = count_parts(room, scale)
     # `tabularx` cannot be broken across pages
-    if "text" not in table.kinds and n_parts * _count_lines(table) > MAX_LATEX_ROWS:
+    if "text" not in table.kinds and n_parts * (len(table.rows) + HEADER_LINES) > MAX_LATEX_LINES:
         environment, room, size, scale = LONG_TABLE
+        n_parts = count_parts(room, scale, GAP / 2)
     return environment, size, split(n_parts)
-
-
-def _count_lines(table: Table) -> int:
-    """Return the number of lines in the table, with wrapped cells."""
-    if not table.widths:
-        return len(table.rows)
-    return sum(
-        max(math.ceil(len(text) / width) for text, width in zip(row, table.widths, strict=True)) for row in table.rows
-    )
 
 
 def _column_widths(table: Table) -> list[float]:
     """Return the column widths in points, at the normal font size."""
-    if table.widths:
-        return [PAGE_WIDTH / len(table.widths) - GAP] * len(table.widths)
     widths = []
     for kind, heading, *cells in zip(table.kinds, table.header, *table.cells, strict=True):
         if kind == "text":
@@ -249,9 +239,11 @@ def break_heading(heading: str, width: float) -> list[str]:
 
 
 def _latex_header(table: Table) -> list[str]:
+    if table.widths or "text" in table.kinds:
+        return [escape_latex(heading) for heading in table.header]
     headings = []
     for heading, width, kind in zip(table.header, _column_widths(table), table.kinds, strict=True):
-        lines = [heading] if table.widths or "text" in table.kinds else break_heading(heading, width)
+        lines = break_heading(heading, width)
         side = "r" if kind == "number" else "l"
         text = "\\\\".join(map(escape_latex, lines))
         headings.append(f"\\shortstack[{side}]{{{text}}}" if len(lines) > 1 else text)
@@ -260,9 +252,12 @@ def _latex_header(table: Table) -> list[str]:
 
 def _latex_columns(table: Table) -> list[str]:
     if table.widths:
-        share = 1 - GAP * len(table.widths) / PAGE_WIDTH
-        shares = [share * width / sum(table.widths) for width in table.widths]
-        return [f">{{\\raggedright\\arraybackslash}}p{{{share:.3f}\\linewidth}}" for share in shares]
+        # Columns are at least as wide as their longest word, and share the rest of the page.
+        words = [re.split(r"(?<=[_/-])| ", " ".join(texts)) for texts in zip(table.header, *table.rows, strict=True)]
+        minima = [LONG_TABLE[3] * max(map(text_width, of_column)) + 1 for of_column in words]
+        room = PAGE_WIDTH - sum(minima) - GAP / 2 * len(minima)
+        widths = [low + room * share / sum(table.widths) for low, share in zip(minima, table.widths, strict=True)]
+        return [f">{{\\raggedright\\arraybackslash}}p{{{width / PAGE_WIDTH:.3f}\\linewidth}}" for width in widths]
     label = f">{{\\raggedright}}p{{{LABEL_SHARE}\\linewidth}}" if "text" in table.kinds else "l"
     text = ">{\\raggedright\\arraybackslash}X"
     return [{"number": "r", "text": text}.get(kind, label) for kind in table.kinds]
@@ -280,8 +275,10 @@ def _latex_notes(table: Table) -> tuple[str, list[str]]:
     return " ".join(printed), others
 
 
-def _latex_cell(cell: Cell) -> str:
+def _latex_cell(cell: Cell, *, is_ragged: bool) -> str:
     text = escape_latex(cell.short or cell.text)
+    if is_ragged:  # long names can be broken
+        text = re.sub(r"(\\_|/)", r"\1\\allowbreak{}", text)
     if cell.is_best:
         text = f"\\textbf{{{text}}}"
     if cell.is_at_chance:

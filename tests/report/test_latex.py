@@ -92,7 +92,7 @@ def wide_table(n_columns, heading="xxxxxxxx", n_rows=1):
         (8, "xxxxxxxx", "table*", True, 1),
         (12, "xxxxxxxx", "table*", True, 2),
         (12, "s", "table*", True, 2),  # more columns than a part can have
-        (60, "x" * 30, "table*", True, 30),
+        (60, "x" * 30, "longtable", False, 30),
     ],
 )
 def test_tables_are_as_wide_as_their_page(n_columns, heading, environment, is_small, n_parts):
@@ -104,6 +104,21 @@ def test_tables_are_as_wide_as_their_page(n_columns, heading, environment, is_sm
     assert [header.split(" & ")[0] for header in headers] == ["system"] * n_parts
     assert sum(header.count(" & ") for header in headers) == n_columns
     assert latex.count(r"\label{") == latex.count(r"\caption{") == 1
+
+
+def claim_table(n_rows):
+    row = {name: f"rst_parallel_finetuned is {name}" for name in ("Claim", "Measured", "underpowered")}
+    return Table("claims", "Claims", pd.DataFrame([row] * n_rows), list(map(label, row)), widths=(30, 30, 12))
+
+
+def test_wrapped_columns_fill_a_page():
+    latex = to_latex(claim_table(2))
+    shares = [float(share) for share in re.findall(r"p\{([\d.]+)\\linewidth}", latex)]
+    assert len(shares) == 3
+    assert 0.9 < sum(shares) < 1
+    assert shares[0] == pytest.approx(shares[1], abs=0.02)
+    assert r"rst\_\allowbreak{}parallel" in latex, "names can be broken"
+    assert r"\begin{longtable}" in latex, "lines of wrapped text can fill more than a page"
 
 
 def test_published_numbers_stay_beside_scores():
@@ -163,7 +178,8 @@ def test_latex_compiles_the_tables(tmp_path):
     preamble = r"\documentclass[twocolumn,a4paper]{article}\usepackage{booktabs,xcolor,tabularx,array,longtable}"
     bodies = [to_latex(table).replace(r"\label{", rf"\label{{{i}") for i, table in enumerate(tables)]
     runs = provenance_table(long_table([score("a", 1, seed=seed, commit="c" * 12) for seed in range(150)]))
-    text = "\n".join([preamble, r"\begin{document}", *bodies, r"\onecolumn", to_latex(runs), r"\end{document}"])
+    long = [to_latex(runs), to_latex(claim_table(60)).replace(r"\label{", r"\label{long")]
+    text = "\n".join([preamble, r"\begin{document}", *bodies, r"\onecolumn", *long, r"\end{document}"])
     (tmp_path / "tables.tex").write_text(text, encoding="utf-8")
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "tables.tex"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=100, check=False)
