@@ -27,7 +27,7 @@ SENTENCES = LINES[:8]
 
 @pytest.fixture(scope="module", params=CONFIGS)
 def both(request, tmp_path_factory):
-    """The family, the model of transformers, the symbols of its rows, and docmt's model."""
+    """The family, the model from transformers, the symbols of its rows, and docmt's model."""
     folder = tmp_path_factory.mktemp(request.param)
     symbols, config = write_text(folder, request.param)
     kind = getattr(transformers, CLASSES[config["model_type"]])
