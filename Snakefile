@@ -21,7 +21,7 @@ from docmt.config.references import (
 from docmt.config.run_file import load_plan, start_run
 from docmt.errors import UserError
 from docmt.gpu_locks import LOCAL_JOBS
-from docmt.model_owners import configuration_names
+from docmt.model_owners import configuration_names, guard_deletion
 from docmt.models.published.catalog import load_models
 from docmt.replaced_models import describe_trainings
 from docmt.slurm import watch_jobs
@@ -66,6 +66,7 @@ try:
             ),
             partial(describe_failures, Path.cwd()),
         )
+        guard_deletion(workflow)
         # Settings of results are unknown without records.
         check_records(plan.files())
 except UserError as error:

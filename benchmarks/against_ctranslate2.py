@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 from docmt.decoding.beam_search import search_sentences
-from docmt.decoding.inference_model import prepare_search
+from docmt.decoding.decoding_model import prepare_search
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import run_in_batches
 from docmt.models.attention.layout import AttentionLayout

@@ -16,7 +16,7 @@ import torch
 from speed import make_batch, make_document, median_times
 
 from docmt.decoding.beam_search import BeamHypothesis
-from docmt.decoding.inference_model import InferenceTransformer
+from docmt.decoding.decoding_model import DecodingModel
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import search_best
 from docmt.models.attention.kernels import kernel_for
@@ -50,7 +50,7 @@ def training_step(settings: ModelSettings) -> Callable[[], None]:
 def decoding(settings: ModelSettings, documents: list[list[np.ndarray]]) -> Callable[[], list[BeamHypothesis]]:
     """Decoding of documents with a new model."""
     torch.manual_seed(0)
-    model = InferenceTransformer(build_transformer(settings, N_SYMBOLS).eval())
+    model = DecodingModel(build_transformer(settings, N_SYMBOLS).eval())
     sentences = [sentence for document in documents for sentence in document]
     lengths, counts = np.array([len(s) for s in sentences]), np.array([len(d) for d in documents])
     layout = AttentionLayout.of_source(lengths, counts, settings=settings)

@@ -1,6 +1,6 @@
 """Beam search as in the published code, with whole-prefix caches per hypothesis for local and global attention.
 
-It shares the weights with a docmt model (see `docmt.bench.dense` for the loss). At every step, the caches are extended
+It shares the weights with a docmt model (see `gpu.dense` for the loss). At every step, the caches are extended
 by concatenation and reordered, including the source side.
 
 Shape letters: B instances, T target tokens, S source tokens, M beam, R = B × M rows, H heads, K head width, D width.
@@ -11,9 +11,9 @@ import math
 import numpy as np
 import torch
 import torch.nn.functional as F
+from gpu.dense import DenseLayout, masked_attention, mean_entropy, pad_instances
 from torch import Tensor
 
-from docmt.bench.dense import DenseLayout, masked_attention, mean_entropy, pad_instances
 from docmt.models.attention.multi_head import Attention, FusedAttention, MultiHeadAttention, parts
 from docmt.models.systems.transformer import Transformer, sinusoids
 from docmt.text.vocabulary import BOS, EOD, EOS, MASK, PAD, UNK

@@ -20,7 +20,7 @@ from sacrebleu.metrics.bleu import BLEU
 
 from docmt.corpora.suite_items import read_suite
 from docmt.decoding.contrastive_scoring import TargetScorer, score_suite
-from docmt.decoding.inference_model import prepare_search
+from docmt.decoding.decoding_model import prepare_search
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Translator
 from docmt.evaluation.contrastive_accuracy import is_right
@@ -60,7 +60,7 @@ def measure(trained: TrainedModel, instances: InstanceSet, references: list[str]
         row["changed"] = f"{sum(a != b for a, b in zip(plain, texts, strict=True))} of {len(texts)}"
         if not trained.model.settings.needs_trees and trained.model.settings.target_stream == "aligned":
             scorer = TargetScorer(trained, settings)
-            scorer.model = prepare_search(trained.model, settings, "cpu")
+            scorer.model = prepare_search(trained.model, settings, "cpu").transformer
             for suite in sorted(suites.glob("*.jsonl")):
                 items = read_suite(suite)
                 scores = {row["id"]: row["scores"] for row in score_suite(items, scorer)}

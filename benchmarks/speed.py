@@ -22,10 +22,10 @@ from pathlib import Path
 import numpy as np
 import torch
 from dense import DenseDecoder
+from gpu.dense import dense_loss
 
-from docmt.bench.dense import dense_loss
 from docmt.decoding.beam_search import search_instances
-from docmt.decoding.inference_model import InferenceTransformer
+from docmt.decoding.decoding_model import DecodingModel
 from docmt.decoding.settings import DecodingSettings
 from docmt.instances.packing import PackedSentences
 from docmt.models.attention.layout import AttentionLayout
@@ -153,7 +153,7 @@ def bench_decoding(size: str, dtype: str, n_tokens: int, n_documents: int, *, re
     tokens, lengths = np.concatenate(sentences), np.array([len(sentence) for sentence in sentences])
     counts = np.array([len(document) for document in documents])
     decoding = DecodingSettings(max_length_ratio=1.0, max_length_offset=1)
-    prepared = InferenceTransformer(model)
+    prepared = DecodingModel(model)
     outputs: dict[str, list[list[list[int]]]] = {}
 
     def ragged() -> None:

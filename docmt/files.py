@@ -24,6 +24,8 @@ from docmt.errors import UserError
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 """First bytes of UTF-16. In other encodings, they are rare letters."""
+UNFINISHED = re.compile(r"\..+\.[a-z0-9_]{8}")
+"""Name pattern for the temporary folders of `atomic_path`."""
 ZIP_MARK = b"PK\x03\x04"
 PROBE_BYTES = 1 << 20
 # Bytes of a line that is no line: a file without line ends must not fill the memory.
@@ -210,6 +212,11 @@ def _replace(temporary: Path, path: Path, *, checksum: bool) -> None:
         os.replace(temporary, path)
 
 
+def final_path(path: Path) -> Path:
+    """Return the path that `atomic_path` will give to a file, which can be inside a temporary folder."""
+    return Path(*(part for part in path.parts if not UNFINISHED.fullmatch(part)))
+
+
 @contextlib.contextmanager
 def describe_disk_full(path: Path) -> Iterator[None]:
     """Raise UserError in place of the OSError for a full disk or quota."""
@@ -219,8 +226,8 @@ def describe_disk_full(path: Path) -> Iterator[None]:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         raise UserError(
-            f"{path}: cannot be written ({error.strerror}): free some space, and run the same command again. "
-            "Existing files are unchanged"
+            f"{final_path(path)}: cannot be written ({error.strerror}): free some space, and run the same command "
+            "again. Existing files are unchanged"
         ) from None
 
 
@@ -254,6 +261,15 @@ def read_json(path: Path) -> Any:
         raise UserError(f"{path}: line {error.lineno} is not JSON ({error.msg})") from None
     except (RecursionError, ValueError) as error:  # thousands of brackets; a number of thousands of digits
         raise UserError(f"{path}: cannot be read as JSON ({error})") from None
+
+
+def read_facts(path: Path) -> dict[str, Any]:
+    """Return the JSON object in a file of docmt or Snakemake, not in a result. Empty if it is missing or damaged."""
+    try:
+        facts = json.loads(Path(path).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return facts if isinstance(facts, dict) else {}
 
 
 def write_json(path: Path, value: Any, *, checksum: bool = True) -> None:

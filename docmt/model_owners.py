@@ -9,16 +9,21 @@ import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from docmt.errors import UserError
 from docmt.files import read_lines, write_lines
 from docmt.planned_files import planned_configuration
 from docmt.snakemake_records import WITHOUT_CHECK
 
+if TYPE_CHECKING:
+    from snakemake.workflow import Workflow
+
 OWNER = "configuration.txt"
 """File in the folder of a run, with a configuration file per line."""
 REPLACE_VARIABLE = "DOCMT_REPLACE"
-"""Environment variable that allows to replace models of other configurations (`docmt run --replace`)."""
+"""Environment variable that allows to replace models of other configurations, and to delete all outputs (`docmt run
+--replace`)."""
 MERGED = Path("results/config.yaml")
 """Configuration files and changes by `docmt run --set`. Its first line contains their names."""
 MERGED_DRY_RUN = Path(".snakemake/dry_run.yaml")
@@ -79,3 +84,20 @@ def check_owners(models: Iterable[str], names: list[str]) -> None:
             f"{others[0]}: use another folder (--directory) or other names of datasets or systems, or allow it with "
             "`docmt run --replace`"
         )
+
+
+def guard_deletion(workflow: "Workflow") -> None:
+    """Refuse `snakemake --delete-all-output`, which would delete all models of a study without a question."""
+    from snakemake.exceptions import WorkflowError
+
+    delete = workflow.delete_output
+
+    def delete_if_allowed(only_temp: bool = False, dryrun: bool = False) -> None:
+        if not (only_temp or dryrun or os.environ.get(REPLACE_VARIABLE)):
+            raise WorkflowError(
+                "docmt: error: --delete-all-output: would delete all results and models of this study: delete what it "
+                "no longer needs with `docmt clean --delete`, or allow it with `docmt run --replace`"
+            )
+        delete(only_temp=only_temp, dryrun=dryrun)
+
+    workflow.delete_output = delete_if_allowed

@@ -14,10 +14,9 @@ from typing import Any, get_args, get_type_hints
 
 from docmt import checksums
 from docmt.errors import UserError
+from docmt.files import UNFINISHED
 from docmt.settings import Settings, read_argument
 
-UNFINISHED = re.compile(r"\..+\.[a-z0-9_]{8}")
-"""Name pattern for temporary output folders (`docmt.files.atomic_path`)."""
 MANIFEST = "manifest.json"
 """File in a folder of instances, all of whose files are read."""
 SPLIT_FILE = re.compile(r"(?P<prefix>.+?)\.([a-z]{2,3}|documents\.tsv|discourse\.jsonl|counts\.json)")

@@ -80,6 +80,7 @@ def shorten_messages(
         for line in lines:
             print(f"docmt: {line}", file=sys.stderr)
 
+    logging.raiseExceptions = False  # no tracebacks for each message if the disk of Snakemake's log file is full
     if os.environ.pop(JOB_LINES, None):
         _show_job_lines(terminals)
     logger.addFilter(shorten)

@@ -5,7 +5,6 @@ can therefore leave an output without a record. Snakemake then considers it a re
 """
 
 import base64
-import json
 import os
 import sys
 from collections.abc import Mapping
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from docmt.errors import UserError
+from docmt.files import read_facts
 
 RECORDS = Path(".snakemake/metadata")
 """Folder with a record per output."""
@@ -62,11 +62,8 @@ def check_records(outputs: Mapping[str, Fingerprinted]) -> None:
 
 def read_record(path: str) -> dict[str, Any]:
     """Return Snakemake's record of an output. Empty if it is missing or damaged."""
-    try:
-        record = json.loads(record_path(RECORDS, path).read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return record if isinstance(record, dict) and isinstance(record.get("params"), list) else {}
+    record = read_facts(record_path(RECORDS, path))
+    return record if isinstance(record.get("params"), list) else {}
 
 
 def record_path(folder: Path, path: str) -> Path:

@@ -15,6 +15,8 @@ import pandas as pd
 import pytest
 import torch
 
+from benchmarks.gpu import workload
+from benchmarks.gpu.workload import TINY, random_model
 from docmt.corpora.documents import INDEX_HEADER
 from docmt.files import write_lines
 from docmt.instances.building import build_from_files, build_instances
@@ -27,8 +29,6 @@ from docmt.models.model_file import TrainedModel, load_model
 from docmt.models.presets import ARCHITECTURES
 from docmt.models.settings import ModelSettings
 from docmt.models.systems.transformer import Transformer
-from docmt.scenarios import workload
-from docmt.scenarios.workload import TINY, random_model
 from docmt.text.pipeline import TextPipeline
 from docmt.text.settings import TextSettings
 from docmt.text.subwords import learn_merges
@@ -271,6 +271,7 @@ def run_training(study: Study, folder: Path, *, architecture="g_transformer", cu
         "history": folder / "history.csv",
         "out": folder / "model.pt",
         "accelerator": "cpu",
+        "keep_checkpoints": 2,
     }
     arguments |= options
     files = TrainingFiles(**{name: arguments.pop(name) for name in FILES & set(arguments)})

@@ -5,6 +5,7 @@ from core_fixtures import make_batch, random_sentence
 
 from docmt.decoding.beam_search import search_instances
 from docmt.decoding.contrastive_scoring import instance_log_probabilities
+from docmt.decoding.decoding_model import DecodingModel
 from docmt.decoding.settings import DecodingSettings
 from docmt.models.attention.layout import AttentionLayout
 from docmt.text.vocabulary import BOS, EOS
@@ -24,7 +25,9 @@ def pack_sources(model, documents, **options):
 
 
 def search(model, documents, trees=None, **values):
-    return search_instances(model, *pack_sources(model, documents, trees=trees), DecodingSettings(**values))
+    return search_instances(
+        DecodingModel(model), *pack_sources(model, documents, trees=trees), DecodingSettings(**values)
+    )
 
 
 def teacher_forced(model, source, sentences, trees=None, *, start=BOS, **options):

@@ -24,8 +24,6 @@ STAGES = (
     "models",
     "training",
     "decoding",
-    "scenarios",
-    "bench",
     "evaluation",
     "report",
     "config",
@@ -257,9 +255,9 @@ def test_functions_fit_on_a_screen(file):
 @pytest.mark.parametrize("folder", ["benchmarks", "scripts"])
 def test_benchmarks_and_scripts_import_names_that_exist(folder):
     """The type checker only reads the package, so a renaming there could break benchmarks and scripts unnoticed."""
-    for file in (ROOT / folder).glob("*.py"):
+    for file in (ROOT / folder).rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("docmt"):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(("docmt", "benchmarks")):
                 module = importlib.import_module(node.module)
                 for name in node.names:
                     found = hasattr(module, name.name) or importlib.util.find_spec(f"{node.module}.{name.name}")

@@ -51,6 +51,15 @@ def test_full_disk_for_a_folder(small_disk):
     assert [file.name for file in disk.iterdir()] == ["ballast"]
 
 
+def test_full_disk_names_the_final_path(small_disk):
+    path = small_disk(100) / "instances/train"
+    words = rf"^{path}/manifest\.json: cannot be written \(No space left on device\): free"
+    with atomic_path(path) as folder:
+        folder.mkdir()
+        with pytest.raises(UserError, match=words):
+            write_lines(folder / "manifest.json", ["x" * 200_000])
+
+
 @pytest.mark.parametrize("error", [OSError("3 requested and 2 written"), RuntimeError("of another kind")])
 def test_other_errors_stay_as_they_are(tmp_path, error):
     with pytest.raises(type(error), match=str(error)), atomic_path(tmp_path / "file"):

@@ -3,8 +3,11 @@
 import json
 import os
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from snakemake.exceptions import WorkflowError
 
 from docmt.errors import UserError
 from docmt.files import write_json
@@ -16,6 +19,7 @@ from docmt.model_owners import (
     REPLACE_VARIABLE,
     check_owners,
     configuration_names,
+    guard_deletion,
     read_owner,
     record_owner,
 )
@@ -123,3 +127,21 @@ def test_replacing_can_be_allowed(train, monkeypatch):
     monkeypatch.setattr("sys.argv", ["snakemake", "all"])
     monkeypatch.setenv(REPLACE_VARIABLE, "1")
     check_owners(models(BASE), ["b.yaml"])
+
+
+@pytest.mark.parametrize(
+    ("options", "is_allowed"), [({}, False), ({"dryrun": True}, True), ({"only_temp": True}, True)]
+)
+@pytest.mark.parametrize("replace", ["", "1"])
+def test_deleting_all_outputs_is_refused(options, is_allowed, replace, folder, monkeypatch):
+    calls = []
+    monkeypatch.setenv(REPLACE_VARIABLE, replace)
+    workflow: Any = SimpleNamespace(delete_output=lambda **keywords: calls.append(keywords))
+    guard_deletion(workflow)
+    if is_allowed or replace:
+        workflow.delete_output(**options)
+        assert calls == [{"only_temp": False, "dryrun": False} | options]
+    else:
+        with pytest.raises(WorkflowError, match=r"would delete all results and models .* `docmt clean --delete`"):
+            workflow.delete_output(**options)
+        assert not calls

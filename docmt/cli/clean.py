@@ -1,7 +1,6 @@
 """`docmt clean`: list or delete checkpoints, runs that are not in the configuration, and killed jobs' files."""
 
 import itertools
-import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,8 +12,8 @@ from docmt.config.artifacts.runs import run_folder
 from docmt.config.plan import Plan
 from docmt.config.systems import list_runs
 from docmt.errors import UserError, escape_controls
+from docmt.files import UNFINISHED, read_facts
 from docmt.model_owners import belongs_to_others, configuration_names, read_owner
-from docmt.outputs import UNFINISHED
 from docmt.paths import RUN
 from docmt.provenance import job_facts_path
 from docmt.slurm import QueueError, list_jobs
@@ -62,7 +61,10 @@ def clean(study: StudyFolder = StudyFolder(), *, delete: bool = False, yes: bool
             raise UserError(f"{folder}: Snakemake or jobs of this study are still running: wait until they have ended")
     deleted = [leftover for leftover in leftovers if delete and (yes or not leftover.needs_yes)]
     for leftover in deleted:
-        shutil.rmtree(folder / leftover.path)
+        try:
+            shutil.rmtree(folder / leftover.path)
+        except OSError as error:
+            raise UserError(f"{folder / leftover.path}: cannot be deleted ({error.strerror})") from None
     for owner, group in itertools.groupby(leftovers, key=lambda leftover: leftover.owner):
         print(escape_controls(f"{owner}:"))
         for leftover in group:
@@ -131,10 +133,8 @@ def _finished_checkpoints(run: Path) -> Path | None:
     if not (run / "model.pt").exists() or not checkpoints.is_dir() or checkpoints.is_symlink():
         return None
     folders = [path for path in checkpoints.iterdir() if path.is_dir() and not path.is_symlink()]
-    try:
-        name = json.loads(job_facts_path(run / "model.pt").read_bytes())["checkpoints"]
-    except (OSError, ValueError, LookupError, TypeError):
-        name = folders[0].name if len(folders) == 1 else None
+    only = folders[0].name if len(folders) == 1 else None
+    name = read_facts(job_facts_path(run / "model.pt")).get("checkpoints", only)
     return next((folder for folder in folders if folder.name == name), None)
 
 

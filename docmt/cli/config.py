@@ -8,6 +8,8 @@ from docmt.commands import CommandGroup, OutFile
 from docmt.config.artifacts.base import Study
 from docmt.config.artifacts.study import check_user_files
 from docmt.config.by_hand import describe_by_hand
+from docmt.config.costs import describe_costs
+from docmt.config.line_counts import check_line_counts
 from docmt.config.loading import load_config, read_config_file, read_config_files
 from docmt.config.manual import json_schema, manual, replace_manual
 from docmt.config.study_rows import USER_OUTPUT_KEYS
@@ -23,7 +25,10 @@ commands = CommandGroup("config")
 
 @commands.command
 def check(*files: Path) -> None:
-    """Check a configuration, and that its data files exist. Name corpora that cannot be downloaded.
+    """Check a configuration and its data files. Name corpora that cannot be downloaded.
+
+    Data files must exist. Files with translations and additional references must fit their test sets, if these are
+    user-supplied, too, or have been prepared by the study.
 
     Example:
         docmt config check my.yaml quick.yaml
@@ -37,13 +42,15 @@ def check(*files: Path) -> None:
     try:
         config = load_config(read_config_files(files))
         check_user_files(Study(config))
+        check_line_counts(config)
     except UserError as error:
         raise UserError(str(error) if str(error).startswith(tuple(map(str, files))) else f"{names}: {error}") from None
     counts = {"dataset": len(config.datasets), "system": len(config.systems), "run": len(list_runs(config))}
     words = ", ".join(f"{n} {noun}{'s' * (n != 1)}" for noun, n in counts.items())
     print(f"{names}: valid ({words})")
-    if by_hand := describe_by_hand(config):
-        print(by_hand)
+    for line in (*describe_costs(config), describe_by_hand(config)):
+        if line:
+            print(line)
 
 
 @commands.command
@@ -61,6 +68,9 @@ def show(file: Path, system: str, /) -> None:
     row = look_up(config.systems, system, where="SYSTEM", what="system")
     if row.has_user_output:
         print(json.dumps(row.model_dump(include=USER_OUTPUT_KEYS), indent=1, ensure_ascii=False))
+        return
+    if row.is_published:
+        print(json.dumps(row.model_dump(mode="json", include={"instances", "init"}), indent=1, ensure_ascii=False))
         return
     settings = {
         "instances": config.instances[row.instances].model_dump(mode="json"),

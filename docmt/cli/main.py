@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
 
@@ -16,6 +17,7 @@ from docmt import __version__
 from docmt.checksums import is_checking
 from docmt.commands import CommandGroup
 from docmt.errors import UserError, escape_controls
+from docmt.files import final_path
 from docmt.logs import set_up_logging
 from docmt.outputs import check_outputs
 from docmt.planned_files import check_version
@@ -44,7 +46,7 @@ for group, module, name, help in (
     (USER, "docmt.cli.status:command", "status", "Show training progress and failed jobs of a study."),
     (USER, "docmt.cli.clean:command", "clean", "List or delete files that a study no longer needs."),
     (USER, "docmt.cli.translate:command", "translate", "Translate text files or standard input."),
-    (USER, "docmt.bench.commands:commands", "bench", "Check GPU results against the CPU, and benchmark a GPU."),
+    (USER, "docmt.cli.bench:commands", "bench", "Check GPU results against the CPU, and benchmark a GPU."),
     (USER, "docmt.models.commands:commands", "models", "Fetch and import published models, and add parsers."),
     (WORKFLOW, "docmt.corpora.commands:commands", "corpora", "Fetch, read and check corpora."),
     (WORKFLOW, "docmt.controlled.commands:commands", "controlled", "Generate the controlled corpus."),
@@ -127,7 +129,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if logging.getLogger().isEnabledFor(logging.DEBUG):
             raise
         # For example, a read-only folder, a full disk, or too many open files.
-        subject = escape_controls(f"{error.filename or 'output'}: {error.strerror or error}")
+        path = final_path(Path(str(error.filename or "output")))
+        subject = escape_controls(f"{path}: {error.strerror or error}")
         print(f"docmt: error: {subject} (docmt --verbose COMMAND … shows where in the code)", file=sys.stderr)
         with contextlib.suppress(OSError):
             sys.stdout.close()  # do not try to write the rest again

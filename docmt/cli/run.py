@@ -23,6 +23,7 @@ from docmt.commands import CommandGroup, print_table
 from docmt.config.artifacts.base import Study
 from docmt.config.artifacts.study import STAGES, check_user_files
 from docmt.config.by_hand import describe_by_hand
+from docmt.config.costs import describe_costs
 from docmt.config.loading import load_config, parse_yaml, read_config_files
 from docmt.config.systems import merge
 from docmt.errors import UserError
@@ -96,7 +97,7 @@ def run(
     with create_folder(directory), chdir(directory):
         config = load_config(values)
         check_user_files(Study(config))
-        by_hand = describe_by_hand(config) if is_plan else ""
+        needs = [*describe_costs(config), describe_by_hand(config)] if is_plan else []
         names = configuration_names(files)
     _check_targets(targets)
     if changes:
@@ -115,8 +116,7 @@ def run(
         os.environ[REPLACE_VARIABLE] = "1"
     if is_plan:
         _print_plan(call)
-        if by_hand:
-            print(f"\n{by_hand}")
+        print("", *filter(None, needs), sep="\n")
         return
     has_format = any(parsed.get(name) for name in MESSAGE_OPTIONS)
     sys.stdout.flush()

@@ -132,7 +132,7 @@ def _complete(
     settings: DecodingSettings, model: "TrainedModel", context: Context, options: dict[str, Any], device: str
 ) -> DecodingSettings:
     """Return the settings, overridden by options. On a CPU, the default precision is the fastest."""
-    from docmt.decoding.inference_model import precision_for
+    from docmt.decoding.decoding_model import precision_for
 
     values = {key: value for key, value in options.items() if value is not None}
     if context == "none":

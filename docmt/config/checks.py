@@ -1,6 +1,7 @@
 """Checks across config sections: references, contradictions, cycles. Errors name the keys."""
 
 import itertools
+from collections import Counter
 
 from docmt.config.discourse import PLAIN_PARSERS, TREEBANKS
 from docmt.config.references import check_reference, check_suite, is_generative
@@ -9,11 +10,14 @@ from docmt.config.schema import Config
 from docmt.config.study_rows import TRAINED_ON, DatasetSettings, PretrainedInit, SystemSettings
 from docmt.config.systems import (
     PARTS_OF_TASKS,
+    Run,
+    check_output,
     check_trained,
     decoding_settings,
     is_trained,
     list_runs,
     model_settings,
+    run_names,
     text_settings,
     training_settings,
 )
@@ -39,6 +43,8 @@ def check_config(config: Config) -> None:
     runs = list_runs(config)
     if not runs:
         raise UserError("config.systems: no system is trained on any dataset; check systems.*.datasets")
+    for metric, by_test in config.evaluation.external.items():
+        _check_external_scores(config, metric, by_test)
     if not any(config.systems[run.system].evaluate for run in runs):
         raise UserError("config.systems: no system is scored: remove `evaluate: false` from one of them")
     check_report(config)
@@ -169,7 +175,7 @@ def _check_system(config: Config, name: str, system: SystemSettings) -> None:
             f"{where}: decoding.context 'none' skips the context module, but this model has none: remove the key, "
             "or use an architecture with one, for example 'global_context'"
         )
-    if system.use_model_of is not None:
+    if system.use_model_of is not None or system.is_published:
         return  # the other row, which is checked by itself, has model and training
     model_settings(config, name)
     training = training_settings(config, name)
@@ -186,6 +192,23 @@ def _check_system(config: Config, name: str, system: SystemSettings) -> None:
             f"{where}: max_batch_tokens {training.max_batch_tokens} (recipe {system.recipe!r}) is less than "
             f"instances.{system.instances}.max_tokens {instances.max_tokens}: a batch must fit one instance"
         )
+
+
+def _check_external_scores(config: Config, metric: str, by_test: dict[str, dict[str, str]]) -> None:
+    """Raise UserError for score files without a scored test set or run."""
+    tests = {f"{dataset}/{test}": dataset for dataset, row in config.datasets.items() for test in row.test}
+    for test, by_run in by_test.items():
+        where = f"config.evaluation.external.{metric}"
+        dataset = look_up(tests, test, where=where, what="test set")
+        runs = [run for run in list_runs(config) if run.dataset == dataset and config.systems[run.system].evaluate]
+        seeds = Counter(run.system for run in runs)
+        names = {name: run for run in runs for name in run_names(run)[: 2 if seeds[run.system] == 1 else 1]}
+        used: dict[Run, str] = {}
+        for name in by_run:
+            run = look_up(names, name, where=f"{where}.{test}", what="run")
+            check_output(config, run.system, test, is_suite=False, where=f"{where}.{test}")
+            if (other := used.setdefault(run, name)) != name:
+                raise UserError(f"{where}.{test}: {other!r} and {name!r} are the same run; remove one")
 
 
 def _check_trees(config: Config, system: str) -> None:

@@ -11,10 +11,12 @@ def paper_columns(config: Config, system: str) -> dict[str, str]:
     """Return a system's properties for tables and figures (`PaperColumn`). Missing properties are left out.
 
     `Bi-sent` and `Mo-doc` are terms from Chen et al. (2021), Table 1. They show whether the system or a previous model
-    in its training chain was trained on sentence pairs or monolingual documents. External systems have neither.
+    in its training chain was trained on sentence pairs or monolingual documents. External systems and published models
+    have neither.
     """
-    if config.systems[system].has_user_output:
-        return {}
+    row = config.systems[system]
+    if row.has_user_output or row.is_published:
+        return {"Input": "sentences"} if row.is_published else {}
     trainings = [training_settings(config, name) for name in training_chain(config, system)]  # the last one first
     is_alone = (
         decoding_settings(config, system).context == "none",

@@ -3,7 +3,7 @@
 from docmt.config.paper_columns import paper_columns
 from docmt.config.references import is_generative
 from docmt.config.schema import Config
-from docmt.config.systems import Run, check_output, check_scored, check_trained, list_runs, model_settings
+from docmt.config.systems import Run, check_output, check_scored, check_trained, list_runs, model_settings, run_names
 from docmt.errors import UserError
 from docmt.evaluation.metrics import (
     ACCURACIES,
@@ -66,7 +66,7 @@ def _check_columns(config: Config, tests: dict[str, None]) -> None:
     layouts |= {f"figures.{name}": figure for name, figure in report.figures.items()}
     for metric in report.metrics:
         where = "config.report.metrics"
-        look_up(METRICS, metric, where=where, what="metric")
+        look_up(METRICS | config.evaluation.external, metric, where=where, what="metric")
         if metric in ACCURACIES:
             raise UserError(f"{where}: {metric!r} has a table of its own; remove it here")
         if "metrics" in report.model_fields_set:  # by default, metrics without scores are left out
@@ -76,7 +76,7 @@ def _check_columns(config: Config, tests: dict[str, None]) -> None:
             look_up(tests, test, where=f"config.report.{name}.tests", what="dataset or test")
         where = f"config.report.{name}"
         for metric in layout.metrics:
-            look_up(METRICS, metric, where=f"{where}.metrics", what="metric")
+            look_up(METRICS | config.evaluation.external, metric, where=f"{where}.metrics", what="metric")
             _check_computed(config, metric, where=f"{where}.metrics")
         runs = [run for run in list_runs(config) if run.system in layout.systems]
         if not any(
@@ -91,7 +91,8 @@ def _check_columns(config: Config, tests: dict[str, None]) -> None:
 def _check_computed(config: Config, metric: str, *, where: str) -> None:
     """Raise UserError unless the study computes a metric."""
     needed = CXMI if metric == LOG_PROBABILITY else metric
-    computed = [*config.evaluation.metrics, *ALWAYS, *([COMET] if config.evaluation.comet else [])]
+    computed = [*config.evaluation.metrics, *config.evaluation.external, *ALWAYS]
+    computed += [COMET] if config.evaluation.comet else []
     if needed not in computed:
         key = "set evaluation.comet" if needed == COMET else f"add {needed!r} to evaluation.metrics"
         raise UserError(f"{where}: {metric!r} is not computed; {key}, or remove it here")
@@ -105,6 +106,9 @@ def _tests(config: Config, dataset: str) -> list[str]:
 def _has_score(config: Config, run: Run, test: str, metric: str) -> bool:
     """True if a run has a computed metric on a test set or suite."""
     system, row = config.systems[run.system], config.datasets[run.dataset]
+    if metric in config.evaluation.external:
+        names = config.evaluation.external[metric].get(f"{run.dataset}/{test}", {})
+        return any(name in names for name in run_names(run))
     is_suite = metric in ACCURACIES or test not in row.test
     if is_suite:
         if test not in row.suite_names():

@@ -9,6 +9,7 @@ import json
 import os
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from docmt import __version__
@@ -20,6 +21,7 @@ from docmt.files import modified, write_lines
 from docmt.model_owners import configuration_names
 from docmt.planned_files import RUN_FOLDER, RUN_KEY, RUN_VARIABLE, check_version
 from docmt.provenance import fingerprint
+from docmt.snakemake_records import RECORDS
 
 if TYPE_CHECKING:
     from snakemake.workflow import Workflow
@@ -35,6 +37,9 @@ def load_plan(workflow: "Workflow", values: Mapping[str, Any]) -> Plan:
     """
     if workflow.is_main_process:
         os.environ.pop(RUN_VARIABLE, None)  # of another study, in whose job this run was started
+        for folder in (Path.cwd(), RECORDS.parent):
+            if folder.exists() and not os.access(folder, os.W_OK):
+                raise UserError(f"{folder}: is read-only: run a copy of the study, made with `cp -a`")
         return Plan.load(values, files=workflow.configfiles)
     if RUN_KEY not in values:
         raise UserError("this job was started without a run file: run Snakemake without --no-hooks")

@@ -106,7 +106,10 @@ class PretrainedInit(Settings):
 
 
 class SystemSettings(Settings):
-    """A model to train, or an external system whose outputs are read from files. Runs are dataset × system × seed."""
+    """A model to train, a published model, or an external system whose outputs are read from files.
+
+    Runs are dataset × system × seed.
+    """
 
     overridden: ClassVar[dict[str, type[Settings]]] = {"model": ModelSettings}
 
@@ -121,18 +124,19 @@ class SystemSettings(Settings):
     use_model_of: Name | None = None
     """System whose trained models this system decodes with. Default: train models."""
     architecture: str | None = None
-    """Name in `docmt config presets`. Required, unless `use_model_of` is set."""
+    """Name in `docmt config presets`. Required, unless `use_model_of` is set, or for a published model as it is."""
     size: str = "base"
     """Layers and widths: a name in `docmt config presets`, or `pretrained` for the same size as `text.pretrained`."""
     model: dict[str, Any] = {}
     """Model settings that override size and architecture."""
     recipe: str | None = None
-    """Name in section `training`. Required, unless `use_model_of` is set."""
+    """Name in section `training`. Required, unless `use_model_of` is set, or for a published model as it is."""
     training: dict[str, Any] = {}
     """Training settings that override the recipe."""
     init: str | PretrainedInit | None = None
     """Initial weights: the model of another system (same dataset and seed), or a published model (`{pretrained:
-    FOLDER or NAME}`). Default: random."""
+    FOLDER or NAME}`). Default: random. A published model without architecture and recipe is not trained, but
+    translates sentence by sentence."""
 
     seeds: Seeds | None = None
     """Random seeds for this system. Default: the study's `seeds`."""
@@ -145,6 +149,11 @@ class SystemSettings(Settings):
     def has_user_output(self) -> bool:
         """True for external systems."""
         return bool(self.hypotheses or self.log_probabilities)
+
+    @property
+    def is_published(self) -> bool:
+        """True for published models that are not trained further."""
+        return isinstance(self.init, PretrainedInit) and self.architecture is None and self.recipe is None
 
     def runs_on(self, dataset: str) -> bool:
         """True if the system is trained on a dataset, or has output for one of the test sets."""
@@ -162,6 +171,12 @@ class SystemSettings(Settings):
             return self
         if not self.instances:
             raise ValueError("instances is missing: set it, or set hypotheses for an external system")
+        if self.is_published:
+            if other := sorted(self.model_fields_set & {"size", "model", "training", "use_model_of"}):
+                raise ValueError(
+                    f"a published model without architecture and recipe is not trained: remove {other[0]}, or set both"
+                )
+            return self
         missing = [key for key in ("architecture", "recipe") if getattr(self, key) is None]
         if self.use_model_of is None and missing:
             raise ValueError(

@@ -17,7 +17,7 @@ from docmt.models.published.families import SAME, read_settings
 from docmt.models.settings import ModelSettings
 from docmt.settings import look_up
 from docmt.text.settings import TextSettings
-from docmt.training.settings import TaskName, TrainingSettings
+from docmt.training.settings import WITHOUT_EFFECT, TaskName, TrainingSettings
 
 PARTS_OF_TASKS: dict[TaskName, str] = {"pairs": SENTENCES, "restoration": MONOLINGUAL}
 """Dataset parts that training tasks read in addition to the training split."""
@@ -25,13 +25,13 @@ PARTS_OF_TASKS: dict[TaskName, str] = {"pairs": SENTENCES, "restoration": MONOLI
 
 PRETRAINED = "pretrained"
 """Size name for the `text.pretrained` size."""
-USER_OUTPUT_SEED = 1
-"""External systems' seed in paths."""
+UNTRAINED_SEED = 1
+"""Seed of external systems and published models in paths."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run (dataset × system × seed): one training, or an external system's output."""
+    """A run (dataset × system × seed): one training, a published model, or an external system's output."""
 
     dataset: str
     system: str
@@ -53,9 +53,9 @@ def model_owner(config: Config, system: str) -> str:
 
 
 def is_trained(config: Config, system: str) -> bool:
-    """True if docmt trains models for this system: it has no `use_model_of` and is not external."""
+    """True if docmt trains models for this system: it has no `use_model_of`, and is not published or external."""
     row = config.systems[system]
-    return row.use_model_of is None and not row.has_user_output
+    return row.use_model_of is None and not row.has_user_output and not row.is_published
 
 
 def model_settings(config: Config, system: str) -> ModelSettings:
@@ -63,6 +63,8 @@ def model_settings(config: Config, system: str) -> ModelSettings:
     system = model_owner(config, system)
     row = config.systems[system]
     where = f"config.systems.{system}"
+    if row.is_published:  # its layers and widths are in its folder, which may not have been fetched yet
+        return ModelSettings.load(SIZES["base"] | ARCHITECTURES["sentence_transformer"], where=where)
     if row.size == PRETRAINED:
         size = _published_size(config, system, where=f"{where}.size")
     else:
@@ -93,8 +95,9 @@ def training_settings(config: Config, system: str) -> TrainingSettings:
     row = config.systems[system]
     where = f"config.systems.{system}"
     recipe = look_up(config.training, row.recipe, where=f"{where}.recipe", what="recipe")
-    # Loggers do not affect a training, so fingerprints exclude them.
-    return TrainingSettings.load(merge(recipe.model_dump(exclude={"loggers"}), row.training), where=f"{where}.training")
+    return TrainingSettings.load(
+        merge(recipe.model_dump(exclude={*WITHOUT_EFFECT}), row.training), where=f"{where}.training"
+    )
 
 
 def longest_chain(config: Config, system: str) -> list[str]:
@@ -145,8 +148,13 @@ def list_runs(config: Config) -> list[Run]:
         for dataset in config.datasets
         for system, row in config.systems.items()
         if row.runs_on(dataset)
-        for seed in ([USER_OUTPUT_SEED] if row.has_user_output else row.seeds or config.seeds)
+        for seed in ([UNTRAINED_SEED] if row.has_user_output or row.is_published else row.seeds or config.seeds)
     ]
+
+
+def run_names(run: Run) -> tuple[str, str]:
+    """Return the names of a run in `evaluation.external`. The second is for a system with a single seed."""
+    return f"{run.system}/seed{run.seed}", run.system
 
 
 def dataset_instances(config: Config, dataset: str) -> list[tuple[str, str]]:
@@ -185,3 +193,5 @@ def check_trained(config: Config, system: str, *, where: str) -> None:
         raise UserError(f"{where}: {system!r} is an external system without a model; choose a trained system")
     if row.use_model_of is not None:
         raise UserError(f"{where}: {system!r} trains no model; use {row.use_model_of!r}")
+    if row.is_published:
+        raise UserError(f"{where}: {system!r} is a published model, which is not trained: choose a trained system")

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from docmt.checksums import sha256_file
 from docmt.errors import UserError
-from docmt.files import read_json, write_json
+from docmt.files import read_facts, write_json
 
 CACHE = Path("resources/own_files.json")
-"""Checksum cache for large files, so that cluster jobs do not compute them again."""
+"""Checksum cache for large files, so that cluster jobs do not compute them again. A damaged cache is replaced."""
 LARGE_BYTES = 1 << 26
 """Minimum file size in bytes for caching. Hashing takes 0.1 seconds."""
 SETTLED_SECONDS = 2.0
@@ -36,11 +36,10 @@ def content_digest(path: Path) -> str:
 def _remembered(path: Path, facts: os.stat_result) -> str:
     # Programs cannot set ctime. Therefore a file that was replaced by an older file is hashed again.
     state = [facts.st_size, facts.st_ino, facts.st_mtime_ns, facts.st_ctime_ns]
-    cache = {}
-    with contextlib.suppress(UserError):
-        cache = read_json(CACHE)
-    if (seen := cache.get(str(path))) and seen["state"] == state:
-        return seen["sha256"]
+    cache = read_facts(CACHE)
+    match cache.get(str(path)):
+        case {"state": recorded, "sha256": str(digest)} if recorded == state:
+            return digest
     digest = sha256_file(path)
     if time.time() - facts.st_ctime > SETTLED_SECONDS:
         with contextlib.suppress(UserError, OSError):  # it only saves time

@@ -19,7 +19,7 @@ from docmt.corpora.catalog import Address, Entry, SourceFile
 from docmt.corpora.download import MAX_BYTES, AddressError, download
 from docmt.decompression import open_gzip
 from docmt.errors import UserError
-from docmt.files import atomic_path, describe_disk_full, read_json, write_json
+from docmt.files import atomic_path, describe_disk_full, read_facts, write_json
 
 log = logging.getLogger(__name__)
 
@@ -54,8 +54,8 @@ def fetch_files(
     with describe_disk_full(out), _downloads_folder(out / DOWNLOADS) as downloads:
         for name, file in files.items():
             target = out / name
-            record = _read_record(out)
-            unchecked = {address.url for address in file.addresses if not address.is_checked}
+            record = read_facts(out / RECORD)
+            unchecked = [address.url for address in file.addresses if not address.is_checked]
             if target.is_file() and (_is_same(target, file) or record.get(name) in unchecked):
                 # Without a published checksum, the file must still have the checksum of the first fetch.
                 with checksums.open_verified(target):
@@ -65,14 +65,9 @@ def fetch_files(
                 log.info("%s: %s", target, origin)
             # After every file, so that an interrupted fetch remembers the origins of unchecked files.
             if record.get(name) != origin:
-                record = _read_record(out) | {name: origin}  # another process can have written it
+                record = read_facts(out / RECORD) | {name: origin}  # another process can have written it
                 write_json(out / RECORD, record, checksum=False)
     return record
-
-
-def _read_record(out: Path) -> dict[str, str]:
-    path = out / RECORD
-    return read_json(path) if path.exists() else {}
 
 
 @contextlib.contextmanager

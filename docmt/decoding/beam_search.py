@@ -24,13 +24,14 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
-from docmt.decoding.decoder_step import BlockwiseTopK, IncrementalDecoder
+from docmt.decoding.decoding_model import DecodingModel
+from docmt.decoding.incremental_decoder import IncrementalDecoder
 from docmt.decoding.settings import DecodingSettings
+from docmt.decoding.top_k import BlockwiseTopK
 from docmt.errors import UserError
 from docmt.instances.packing import BoundaryTokens
 from docmt.models.attention.layout import AttentionLayout
 from docmt.models.systems.context_module import DecoderPass
-from docmt.models.systems.transformer import Transformer
 from docmt.text.vocabulary import BOS, EOD, EOS, N_SPECIALS, Vocabulary
 
 # Finished documents leave the batch when at most this share of it is still running.
@@ -79,7 +80,7 @@ class BeamHypothesis:
 
 
 class BeamSearch:
-    """The search for one batch of instances, with a model in evaluation mode.
+    """The search for one batch of instances.
 
     Instances in the layout, made by `AttentionLayout.of_source`, are separate searches. `source` contains their encoder
     states or, in the second search of CADec, its decoder and memory.
@@ -87,14 +88,15 @@ class BeamSearch:
 
     def __init__(
         self,
-        model: Transformer,
+        model: DecodingModel,
         source: Tensor | DecoderPass,
         layout: AttentionLayout,
         settings: DecodingSettings,
         symbols: TargetSymbols = PLAIN_SYMBOLS,
     ) -> None:
-        self.beam, self.device = settings.beam_size, model.embedding.weight.device
-        self.n_symbols = model.embedding.num_embeddings
+        embedding = model.transformer.embedding
+        self.beam, self.device = settings.beam_size, embedding.weight.device
+        self.n_symbols = embedding.num_embeddings
         self.decoder = IncrementalDecoder(model, source, layout, self.beam)
         words_G = layout.src_lengths_G - sum(layout.settings.n_src_boundaries)
         limits_G = (settings.max_length_ratio * words_G).astype(np.int64) + settings.max_length_offset
@@ -163,7 +165,7 @@ class BeamSearch:
 
 @torch.inference_mode()
 def search_instances(
-    model: Transformer,
+    model: DecodingModel,
     src_tokens: np.ndarray,
     layout: AttentionLayout,
     settings: DecodingSettings,
@@ -178,7 +180,7 @@ def search_instances(
 
 @torch.inference_mode()
 def search_sentences(
-    model: Transformer,
+    model: DecodingModel,
     src_tokens: np.ndarray,
     layout: AttentionLayout,
     settings: DecodingSettings,
@@ -210,10 +212,11 @@ def join_sentences(
     return joined
 
 
-def encode_source(model: Transformer, src_tokens: np.ndarray, layout: AttentionLayout) -> Tensor:
+def encode_source(model: DecodingModel, src_tokens: np.ndarray, layout: AttentionLayout) -> Tensor:
     """Return encoder states for packed source tokens [S], on the model's device."""
     tokens_S = torch.from_numpy(np.asarray(src_tokens, dtype=np.int64))
-    return model.encode(tokens_S.to(model.embedding.weight.device), layout)
+    transformer = model.transformer
+    return transformer.encode(tokens_S.to(transformer.embedding.weight.device), layout)
 
 
 class TargetStream(ABC):

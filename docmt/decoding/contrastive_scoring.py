@@ -22,7 +22,7 @@ from typing_extensions import override
 from docmt.batching import fill_batches
 from docmt.corpora.suite_items import ContrastiveItem
 from docmt.decoding.beam_search import TargetSymbols
-from docmt.decoding.inference_model import InferenceTransformer, prepare_model, prepare_search
+from docmt.decoding.decoding_model import DecodingModel, prepare_model, prepare_search
 from docmt.decoding.settings import SMOOTHING, ContrastScore, DecodingSettings
 from docmt.decoding.translation import Translator, align_trees, bundled_trees, slice_trees
 from docmt.decoding.two_pass_search import TwoPassSearch
@@ -111,7 +111,7 @@ class TargetScorer:
         self.trained, self.settings, self.device, self.rule = trained, settings, device, rule
         self.model = prepare_model(trained.model, settings, device)
         self.encode = cache(trained.encode)
-        self._drafter: InferenceTransformer | None = None
+        self._drafter: DecodingModel | None = None
         if trained.model.settings.drafts and settings.context == "document":
             self._drafter = prepare_search(trained.model, settings, device)
         self._drafted: dict[tuple[bytes, ...], list[np.ndarray]] = {}
@@ -226,7 +226,7 @@ class TargetScorer:
             context=self.settings.context,
         ).to(self.device)
 
-    def _draft(self, model: InferenceTransformer, instances: Sequence[ScoredInstance]) -> None:
+    def _draft(self, model: DecodingModel, instances: Sequence[ScoredInstance]) -> None:
         """Draft the sources that have no drafts yet, all sentences side by side."""
         sources = {instance.source: instance.src for instance in instances if instance.source not in self._drafted}
         if not sources:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from docmt.decoding.beam_search import PLAIN_SYMBOLS, BeamHypothesis, TargetSymbols, search_instances, search_sentences
-from docmt.decoding.inference_model import prepare_search
+from docmt.decoding.decoding_model import DecodingModel, prepare_search
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.two_pass_search import TwoPassSearch
 from docmt.discourse.discourse_documents import DiscourseDocument
@@ -21,7 +21,6 @@ from docmt.logs import Meter
 from docmt.models.attention.layout import AttentionLayout, BatchTrees
 from docmt.models.batch import instance_trees
 from docmt.models.model_file import TrainedModel
-from docmt.models.systems.transformer import Transformer
 from docmt.text.vocabulary import UNK
 
 logger = logging.getLogger(__name__)
@@ -60,7 +59,7 @@ class TranslationCounts:
 
 
 def search_best(
-    model: Transformer,
+    model: DecodingModel,
     src_tokens: np.ndarray,
     layout: AttentionLayout,
     settings: DecodingSettings,

@@ -18,13 +18,13 @@ from docmt.decoding.beam_search import (
     encode_source,
     join_sentences,
 )
-from docmt.decoding.inference_model import InferenceTransformer
+from docmt.decoding.decoding_model import DecodingModel
 from docmt.decoding.settings import DecodingSettings
 from docmt.instances.storage import expand_ranges
 from docmt.models.attention.layout import AttentionLayout
 from docmt.models.attention.patterns import Grouping, Slot
 from docmt.models.systems.cadec import SecondDecoder
-from docmt.models.systems.transformer import Transformer
+from docmt.models.systems.context_transformer import ContextTransformer
 from docmt.text.vocabulary import EOS
 
 
@@ -55,22 +55,22 @@ class WindowLayout(AttentionLayout):
 
 
 class TwoPassSearch:
-    """The search for one batch of instances with a model that drafts, in evaluation mode. Arguments as `BeamSearch`.
+    """The search for one batch of instances with a model that drafts. Arguments as `BeamSearch`.
 
     A sentence's second search reads its draft and the final translations of the previous sentences.
     """
 
     def __init__(
         self,
-        model: Transformer,
+        model: DecodingModel,
         src_tokens: np.ndarray,
         layout: AttentionLayout,
         settings: DecodingSettings,
         symbols: TargetSymbols = PLAIN_SYMBOLS,
     ) -> None:
-        self.model = InferenceTransformer.of(model)
-        assert isinstance(self.model.context, SecondDecoder)
-        self.context = self.model.context
+        assert isinstance(model.transformer, ContextTransformer)
+        assert isinstance(model.transformer.context, SecondDecoder)
+        self.model, self.transformer, self.context = model, model.transformer, model.transformer.context
         self.layout, self.settings, self.symbols = layout, settings, symbols
         self.memory_SD = encode_source(self.model, src_tokens, layout)
         self.starts_G = np.cumsum(layout.src_lengths_G) - layout.src_lengths_G
@@ -121,5 +121,5 @@ class TwoPassSearch:
         lengths_B = np.array([len(sentence) - 1 for sentence in tokens])
         lengths = self.layout.src_lengths_G[sentences_B], lengths_B, np.ones_like(lengths_B)
         layout = AttentionLayout(*lengths, settings=self.layout.settings, context="none")
-        states_ND = self.model.decode(inputs_N, self._encoded(sentences_B), layout)
-        return list(self.context.translated(self.model, labels_N, states_ND).split(lengths_B.tolist()))
+        states_ND = self.transformer.decode(inputs_N, self._encoded(sentences_B), layout)
+        return list(self.context.translated(self.transformer, labels_N, states_ND).split(lengths_B.tolist()))

@@ -18,7 +18,7 @@ from docmt.commands import (
     option,
     settings_at,
 )
-from docmt.corpora.documents import index_path, read_documents, read_index, single_prefix, text_path
+from docmt.corpora.documents import index_path, read_documents, single_prefix, text_path
 from docmt.corpora.suite_items import ContrastiveItem, GenerativeItem, read_generative_suite, read_suite
 from docmt.decoding.commands import Device, ModelFile, choose_device
 from docmt.decoding.settings import DecodingSettings
@@ -29,7 +29,12 @@ from docmt.evaluation.contrastive_accuracy import (
     read_user_log_probabilities,
     score_contrast,
 )
-from docmt.evaluation.hypotheses import find_tokenization, read_hypotheses, read_user_hypotheses
+from docmt.evaluation.hypotheses import (
+    describe_realignment,
+    find_tokenization,
+    read_hypotheses,
+    read_user_hypotheses,
+)
 from docmt.evaluation.metrics import (
     ACCURACY,
     ALIGNER,
@@ -46,6 +51,7 @@ from docmt.evaluation.output_files import TestOutputs, match_outputs
 from docmt.evaluation.references import read_more_references, read_reference, read_user_references
 from docmt.evaluation.score_rows import WARNING, ScoreRow, TestScores, write_scores
 from docmt.evaluation.scoring import TranslatedTest
+from docmt.evaluation.segment_scores import read_segment_scores
 from docmt.files import atomic_writer, write_json, write_jsonl
 
 log = logging.getLogger(__name__)
@@ -95,6 +101,8 @@ def _refuse_unused(settings: EvaluationSettings, *, contrast: Sequence[str]) -> 
     """Raise UserError for keys that a command does not read. Of the section `contrast`, it reads the listed keys."""
     if settings.comet is not None:
         raise UserError("--settings: comet: COMET is computed by `docmt evaluate comet`; remove this key")
+    if settings.external:
+        raise UserError("--settings: external: only applies to studies; remove this key")
     if unused := sorted(settings.contrast.model_fields_set - {*contrast}):
         reason = "is used by `docmt decode score-candidates`" if contrast else "applies to contrastive test sets"
         raise UserError(f"--settings: contrast.{unused[0]}: {reason}; remove this key")
@@ -105,24 +113,31 @@ def _read_translations(
 ) -> list[TranslatedTest]:
     """Read the translations of all seeds, then of the baseline."""
     src_lang, tgt_lang = test.languages
-    index, reference = read_reference(test.file, src_lang=src_lang, tgt_lang=tgt_lang)
+    index, reference = read_reference(test.file, languages=test.languages)
     more = read_more_references(test.references, index, reference)
     text = (reference, settings, test.file, src_lang, tgt_lang, training, more)
-    return [TranslatedTest(read_hypotheses(path, index), *text) for path in [*test.outputs, *test.baseline]]
+    translated = []
+    for number, path in enumerate([*test.outputs, *test.baseline]):
+        scores = {metric: read_segment_scores(files[number], index) for metric, files in test.external.items()}
+        translated.append(TranslatedTest(read_hypotheses(path, index), *text, scores))
+    return translated
 
 
 def _translation_scores(
     test: TestOutputs, translated: TranslatedTest, score: Callable[..., list[ScoreRow]]
 ) -> TestScores:
     rows, hypotheses = score(translated), test.outputs[0]
-    if problem := find_tokenization(translated.sentences, translated.reference):
+    problem = find_tokenization(translated.sentences, translated.reference)
+    if problem:
         log.warning("%s: %s: detokenize them, as the reference is", hypotheses, problem)
+    for remark in filter(None, (problem, describe_realignment(translated.hypotheses))):
         for row in rows:
             if row["value"] is not None:
-                row["signature"] += f"|{WARNING}{problem}"
+                row["signature"] += f"|{WARNING}{remark}"
     inputs = {"hypotheses": hypotheses, "reference": text_path(test.file, test.languages[1])}
     inputs["documents"] = index_path(test.file)
     inputs |= {f"reference {number}": path for number, path in enumerate(test.references, start=2)}
+    inputs |= {f"scores of {metric}": path for metric, (path,) in test.external.items()}
     return TestScores(test.name, rows, inputs)
 
 
@@ -247,16 +262,26 @@ def _prefix_unless_suite(texts: Sequence[Path] | None, suite: Path | None, *, co
 
 
 @commands.command
-def import_output(*, file: Path, texts: TextFiles | None = None, suite: SuiteFile = None, out: OutFile) -> None:
+def import_output(
+    *,
+    file: Path,
+    texts: TextFiles | None = None,
+    tgt_lang: str | None = None,
+    suite: SuiteFile = None,
+    out: OutFile,
+) -> None:
     """Import an external system's translations or candidate scores.
 
     Example:
-        docmt evaluate import-output --file theirs.de --texts text/test.documents.tsv --out hypotheses.jsonl
+        docmt evaluate import-output --file theirs.de --texts text/test.documents.tsv text/test.de --tgt-lang de
+        --out hypotheses.jsonl
 
     Args:
-        file: translations, with a line per sentence or per document, or JSONL from `docmt decode translate`. For a
-            suite, a line per item with the candidate scores, or JSON from `docmt decode score-candidates`.
-        texts: PREFIX.documents.tsv of the split.
+        file: translations, with a line per sentence or per document, or with blank lines between documents, or JSONL
+            from `docmt decode translate`. For a suite, a line per item with the candidate scores, or JSON from
+            `docmt decode score-candidates`.
+        texts: PREFIX.documents.tsv and PREFIX.LANG of the split's target side.
+        tgt_lang: target language. Only with --texts.
     """
     prefix = _prefix_unless_suite(texts, suite, command="import-output")
     if suite is not None:
@@ -264,14 +289,17 @@ def import_output(*, file: Path, texts: TextFiles | None = None, suite: SuiteFil
         described = provenance.describe(settings={}, suite=sha256_file(suite), scores=sha256_file(file))
         write_json(out, {"items": items, "provenance": described})
     elif prefix is not None:
-        hypotheses = read_user_hypotheses(file, read_index(index_path(prefix)))
+        if tgt_lang is None:
+            raise UserError("--texts: also pass --tgt-lang")
+        index, reference = read_reference(prefix, languages=(tgt_lang,))
+        hypotheses = read_user_hypotheses(file, index, reference, tgt_lang=tgt_lang)
         write_jsonl(out, (hypothesis.model_dump() for hypothesis in hypotheses))
 
 
 @commands.command
 def compare(
     *,
-    settings: Settings = EvaluationSettings(metrics=["s-BLEU", "d-BLEU (documents)", "chrF"]),
+    settings: Settings = EvaluationSettings(metrics=["s-BLEU", "d-BLEU (documents)", "chrF", "d-chrF (documents)"]),
     references: list[Path],
     tgt_lang: TgtLang,
     src_lang: str = "",
@@ -290,7 +318,8 @@ def compare(
         src_lang: source language, for metrics that read the source (PREFIX.{lang} next to the first reference).
         training: raw parallel text prefix, to improve word alignments.
         hypotheses: translations, written FILE or NAME=FILE, with the baseline first. A file has one line per reference
-            line, per sentence or per document, or is JSONL from `docmt decode translate`.
+            line, per sentence or per document, or blank lines between documents, or is JSONL from `docmt decode
+            translate`.
     """
     from docmt.evaluation.significance import compare_systems
 
@@ -307,7 +336,7 @@ def compare(
         log.warning("%s: only one document (by blank lines or documents.tsv): d-BLEU cannot be tested", references[0])
     systems, prefix = {}, references[0].with_suffix("")
     for name, path in paths.items():
-        translations = read_user_hypotheses(path, index, blank)
+        translations = read_user_hypotheses(path, index, reference, tgt_lang=tgt_lang, blank=blank)
         systems[name] = TranslatedTest(translations, reference, settings, prefix, src_lang, tgt_lang, training, more)
         if problem := find_tokenization(systems[name].sentences, reference):
             log.warning("%s: %s: detokenize them, as the reference is", path, problem)

@@ -1,5 +1,6 @@
 """Hypotheses for a split, checked against the document index."""
 
+import logging
 import re
 from collections.abc import Sequence
 from itertools import groupby, islice
@@ -10,8 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from docmt.corpora.documents import DocumentIndex
 from docmt.errors import UserError
-from docmt.evaluation.references import read_sentences
-from docmt.files import read_jsonl
+from docmt.evaluation.realignment import align_sentences
+from docmt.files import read_jsonl, read_lines
+
+log = logging.getLogger(__name__)
 
 Unit = Literal["sentences", "instances", "documents"]
 TOKENIZATION = {
@@ -34,6 +37,7 @@ class Hypothesis(BaseModel):
     aligned: bool
     sentences: list[str]
     forced_ends: int = Field(default=0, ge=0)
+    realigned_lines: int = Field(default=0, ge=0)  # lines in a user-supplied file with other sentences
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -80,37 +84,143 @@ def read_hypotheses(path: Path, index: DocumentIndex) -> list[Hypothesis]:
     return hypotheses
 
 
-def read_user_hypotheses(path: Path, index: DocumentIndex, blank: Sequence[bool] = ()) -> list[Hypothesis]:
+def read_user_hypotheses(
+    path: Path, index: DocumentIndex, reference: Sequence[str], *, tgt_lang: str, blank: Sequence[bool] = ()
+) -> list[Hypothesis]:
     """Read user-supplied translations for a split. Documents become instances.
 
     The file can be docmt's JSONL (its name ends in `.jsonl`, and its instances are kept), or text. Text has one line
-    per sentence, or one line per document, in which case it is not aligned by sentence. With `blank`
-    (`read_user_references`), it can also have one line per reference line.
+    per sentence, or one line per document, in which case it is not aligned by sentence. With blank lines between
+    documents, a document can have any number of sentences, and is aligned to the reference if it has another number.
+    With `blank` (`read_user_references`), the file can also have one line per reference line.
     """
     if path.suffix == ".jsonl":
         return read_hypotheses(path, index)
-    lines = read_sentences(path, blank)
-    n_sentences, n_documents = index.n_sentences, len(index.ids)
-    if len(lines) not in (n_sentences, n_documents):
-        raise UserError(
-            f"{path}: {len(lines)} lines, but the test set has {n_sentences} sentences in {n_documents} documents: "
-            "write one line for each sentence, or one for each document"
-        )
-    empty = [number for number, line in enumerate(lines, start=1) if not line.strip()]
-    if len(lines) == n_sentences and any(blank) and len(empty) >= sum(blank):
-        raise UserError(
-            f"{path}: line {empty[0]} is blank, and so are lines of the reference, but the file has one line per "
-            f"sentence: write {len(blank)} lines, including the blank lines of the reference"
-        )
-    # If all documents have one sentence, lines are sentences, and all scores can be computed.
-    is_aligned = len(lines) == n_sentences
-    following, start, hypotheses = iter(lines), 0, []
+    lines = [line.removesuffix("\r") for line in read_lines(path)]
+    references = cut(reference, index.lengths)
+    documents = _divide_documents(path, lines, references, index, blank, tgt_lang)
+    hypotheses: list[Hypothesis] = []
+    start = 0
     for number, (name, length) in enumerate(index):
-        sentences = list(islice(following, length if is_aligned else 1))
-        places = {"instance": number, "document": name, "first_sentence": start, "n_sentences": length}
-        hypotheses.append(Hypothesis(**places, aligned=is_aligned, sentences=sentences))
+        sentences, n_realigned = lines[number : number + 1], 0
+        if documents is not None:
+            sentences = documents[number]
+            if len(sentences) != length:
+                n_realigned = len(sentences)
+                _, sentences = align_sentences(sentences, references[number], tgt_lang)
+        hypothesis = Hypothesis(
+            instance=number,
+            document=name,
+            first_sentence=start,
+            n_sentences=length,
+            aligned=documents is not None,
+            sentences=sentences,
+            realigned_lines=n_realigned,
+        )
+        hypotheses.append(hypothesis)
         start += length
+    if remark := describe_realignment(hypotheses):
+        log.warning("%s: %s", path, remark)
     return hypotheses
+
+
+def cut(sentences: Sequence[str], lengths: Sequence[int]) -> list[list[str]]:
+    """Return the sentences of each document."""
+    following = iter(sentences)
+    return [list(islice(following, length)) for length in lengths]
+
+
+def _divide_documents(
+    path: Path,
+    lines: Sequence[str],
+    references: Sequence[Sequence[str]],
+    index: DocumentIndex,
+    blank: Sequence[bool],
+    lang: str,
+) -> list[list[str]] | None:
+    """Return the lines of each document, or None if each document is one line without sentence boundaries."""
+    n_documents = len(index.ids)
+    # The reference's blank lines, if the file has them at the same places.
+    between = zip(lines, blank, strict=True) if len(lines) == len(blank) else [(line, False) for line in lines]
+    sentences = [line for line, is_blank in between if line.strip() or not is_blank]
+    blocks = [list(block) for is_text, block in groupby(lines, key=lambda line: bool(line.strip())) if is_text]
+    divisions = []
+    if len(sentences) == index.n_sentences:
+        divisions.append(cut(sentences, index.lengths))
+    if len(blocks) == n_documents and len(lines) != n_documents:
+        divisions.append(blocks)
+    if len(divisions) == 2 and divisions[0] != divisions[1]:
+        # A blank line can be an empty sentence or the end of a document. The number of edits decides.
+        divisions.sort(key=lambda documents: _count_edits(documents, references, lang))
+    if divisions:
+        return divisions[0]
+    if len(sentences) == n_documents:
+        return None
+    form = "write one line for each sentence, or one for each document, or blank lines between documents"
+    if len(blocks) <= 1:
+        counts = f"{len(lines)} lines"
+    else:
+        counts = f"{sum(map(len, blocks))} lines in {len(blocks)} documents, by blank lines"
+        form = f"{_describe_unmatched(lines, blocks, references, index)}; or {form}"
+    raise UserError(
+        f"{path}: {counts}, but the test set has {index.n_sentences} sentences in {n_documents} documents: {form}"
+    )
+
+
+def _count_edits(documents: Sequence[Sequence[str]], references: Sequence[Sequence[str]], lang: str) -> int:
+    """Return the word edits of sentences, where documents with another number of sentences are aligned."""
+    n_edits = 0
+    for document, reference in zip(documents, references, strict=True):
+        parts = [([line], [sentence]) for line, sentence in zip(document, reference, strict=False)]
+        if len(document) != len(reference):
+            parts = [([*document], [*reference])]
+        n_edits += sum(align_sentences(*part, lang)[0] for part in parts)
+    return n_edits
+
+
+def _describe_unmatched(
+    lines: Sequence[str], blocks: Sequence[Sequence[str]], references: Sequence[Sequence[str]], index: DocumentIndex
+) -> str:
+    """Return which document seems to be missing in the file, or superfluous, by the words that it shares."""
+    block_words, reference_words = (
+        [{*" ".join(document).casefold().split()} for document in documents] for documents in (blocks, references)
+    )
+    if len(blocks) < len(references):
+        missing = index.ids[_first_unmatched(reference_words, block_words)]
+        return f"document {missing!r} seems to be missing"
+    number = _first_unmatched(block_words, reference_words)
+    starts = [i for i, line in enumerate(lines, start=1) if line.strip() and (i == 1 or not lines[i - 2].strip())]
+    before = f" after document {index.ids[number - 1]!r}" if number else ""
+    return f"the text at line {starts[number]}{before} seems to be no document of its own"
+
+
+def _first_unmatched(longer: Sequence[set[str]], shorter: Sequence[set[str]]) -> int:
+    """Return the first document in the longer list without a counterpart, if all others are matched in order."""
+    n_unmatched = len(longer) - len(shorter)
+    # By number of skipped documents: similarity of all pairs so far, and the first skipped document.
+    states = [(0.0, 0 if n_skipped else len(longer)) for n_skipped in range(n_unmatched + 1)]
+    for number, words in enumerate(shorter):
+        for n_skipped, (similarity, first) in enumerate(states):
+            counterpart = longer[number + n_skipped]
+            shared = len(words & counterpart) / max(len(words), len(counterpart), 1)
+            states[n_skipped] = similarity + shared, first
+        for n_skipped in range(1, n_unmatched + 1):
+            similarity, first = states[n_skipped - 1]
+            states[n_skipped] = max(states[n_skipped], (similarity, min(first, number + n_skipped)))
+    return states[-1][1]
+
+
+def describe_realignment(hypotheses: Sequence[Hypothesis]) -> str | None:
+    """Return how many documents were aligned to other sentences than in the user's file. None if there are none."""
+    realigned = [hypothesis for hypothesis in hypotheses if hypothesis.realigned_lines]
+    if not realigned:
+        return None
+    n_lines = sum(hypothesis.realigned_lines for hypothesis in realigned)
+    n_sentences = sum(hypothesis.n_sentences for hypothesis in realigned)
+    return (
+        f"{len(realigned)} of {len(hypotheses)} documents re-aligned to the reference "
+        f"({n_lines} lines to {n_sentences} sentences)"
+    )
 
 
 def find_tokenization(sentences: Sequence[str], reference: Sequence[str]) -> str | None:

@@ -16,7 +16,7 @@ from pydantic import Field, WithJsonSchema, model_validator
 from docmt.decoding.settings import ContrastScore
 from docmt.errors import UserError
 from docmt.evaluation.hypotheses import Unit
-from docmt.evaluation.score_rows import ScoreRow
+from docmt.evaluation.score_rows import ScoreRow, group_means, share_of_counts
 from docmt.evaluation.scoring import (
     BLEU_TOKENIZERS,
     TER_CHARACTERS,
@@ -33,12 +33,14 @@ from docmt.evaluation.scoring import (
 )
 from docmt.languages import has_blanks, language_of
 from docmt.provenance import package_versions
-from docmt.settings import Settings, one_of
+from docmt.settings import Settings, UserPath, one_of
 
 Ties = Literal["wrong", "first"]
 ACCURACY, GENERATIVE = ACCURACIES = ("contrastive accuracy", "generative accuracy")
 CXMI, LOG_PROBABILITY = OF_REFERENCES = ("CXMI", "log probability")
 COMET = "COMET"
+LOWER = "↓"
+"""Last character in the name of an external metric for which lower scores are better."""
 DOC2DOC = "Doc2Doc d-BLEU"
 JAVA, ALIGNER, TRAINING, MODEL = "Java", "eflomal", "the training text", "the model"
 TOKENIZER_MODULES = {"ja-mecab": ("MeCab", "sacrebleu[ja]"), "ko-mecab": ("mecab_ko", "sacrebleu[ko]")}
@@ -84,6 +86,7 @@ def sacre_metric(
     unit: Unit,
     *,
     on_request: bool = False,
+    is_main: bool = True,
     lower_is_better: bool = False,
 ) -> Metric:
     """Return a sacreBLEU metric over raw text with significance tests."""
@@ -99,7 +102,7 @@ def sacre_metric(
         sacre,
         unit=unit,
         on_request=on_request,
-        is_main=not on_request,
+        is_main=is_main and not on_request,
         lower_is_better=lower_is_better,
         counts=count,
     )
@@ -123,6 +126,7 @@ METRICS: dict[str, Metric] = {
         on_request=True,
     ),
     "chrF": sacre_metric("chrF2 of sacreBLEU", chrf, "sentences"),
+    "d-chrF (documents)": sacre_metric("the same", chrf, "documents", is_main=False),
     "chrF++": sacre_metric("chrF2++ of sacreBLEU", partial(chrf, word_order=2), "sentences", on_request=True),
     "TER": sacre_metric("TER of sacreBLEU", ter, "sentences", on_request=True, lower_is_better=True),
     "length ratio": Metric("words of the hypotheses in % of the reference", score_bleu, always=True),
@@ -205,6 +209,10 @@ class EvaluationSettings(ScoringSettings):
     (pronoun accuracy) requires eflomal. Otherwise their scores are missing."""
     comet: CometSettings | None = None
     """COMET. Default: not computed."""
+    external: dict[str, dict[str, dict[str, UserPath]]] = {}
+    """Files with scores from other programs, by metric, test set (`DATASET/TEST`) and run (`SYSTEM`, or
+    `SYSTEM/seedN` for several seeds). A file has one number per sentence or per document. If lower scores are better,
+    the name of the metric ends in `↓`."""
     contrast: ContrastSettings = ContrastSettings()
     """Scoring of contrastive test sets."""
 
@@ -213,6 +221,11 @@ class EvaluationSettings(ScoringSettings):
         twice = next((name for name in self.metrics if self.metrics.count(name) > 1), None)
         if twice is not None:
             raise ValueError(f"duplicate metric {twice!r}")
+        for name in self.external:
+            if name in METRICS or not name.strip() or {*"=/|"} & {*name}:
+                raise ValueError(
+                    f"external: {name!r} must not be a metric of docmt, nor contain '=', '/' or '|': rename it"
+                )
         return self
 
 
@@ -235,8 +248,15 @@ def check_target_language(settings: ScoringSettings, tgt_lang: str) -> None:
 
 
 def find_metric(name: str) -> Metric:
-    """Return the metric with this name. Score files from other programs can have unknown names."""
-    return METRICS.get(name, Metric(""))
+    """Return the metric with this name. Metrics of other programs (`evaluation.external`) have other names."""
+    return METRICS.get(name, Metric("", counts=partial(_external_counts, name), lower_is_better=name.endswith(LOWER)))
+
+
+def _external_counts(name: str, test: TranslatedTest) -> SegmentCounts:
+    import numpy as np
+
+    values = test.segment_scores[name].values
+    return SegmentCounts(np.stack([values, np.ones(len(values))], axis=1), share_of_counts)
 
 
 def scoring_packages(names: Sequence[str]) -> dict[str, str]:
@@ -248,8 +268,17 @@ def scoring_packages(names: Sequence[str]) -> dict[str, str]:
 
 
 def score_translations(test: TranslatedTest) -> list[ScoreRow]:
-    """Return rows for all metrics in the settings, and for metrics that are always reported."""
+    """Return rows for all metrics in the settings, metrics that are always reported, and metrics of other programs."""
     check_target_language(test.settings, test.tgt_lang)
     selection = {METRICS[name].scorer for name in test.settings.metrics}
     scorers = dict.fromkeys(m.scorer for m in METRICS.values() if m.scorer and (m.always or m.scorer in selection))
-    return [row for scorer in scorers for row in scorer(test)]
+    return [row for scorer in scorers for row in scorer(test)] + [
+        {
+            "metric": name,
+            "value": float(scores.values.mean()),
+            "n": len(scores.values),
+            "signature": f"from a file|segments:{scores.unit}|mean of segments",
+            "groups": group_means(scores.values, test.documents_of(scores.unit)),
+        }
+        for name, scores in test.segment_scores.items()
+    ]

@@ -32,6 +32,9 @@ class TestFiles:
     """contrastive and generative test sets, NAME.jsonl."""
     references: Sequence[str] = ()
     """additional references, TEST=FILE, with a line for each sentence, or in SGML or XML."""
+    external: Sequence[str] = ()
+    """scores of other programs, TEST/METRIC=FILE, with a number for each sentence or document. A metric of a test has
+    one file per output, and then one per output of the baseline."""
     src_lang: str
     """source language code."""
     tgt_lang: str

@@ -1,7 +1,7 @@
 """Output files, and the tests that their names say."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from docmt.commands import files_by_name
@@ -25,6 +25,7 @@ class TestOutputs:
         outputs: one file per seed.
         baseline: the baseline's files.
         references: additional references of the split.
+        external: files with scores of other programs by metric, one per file in `outputs` and `baseline`.
     """
 
     kind: str
@@ -34,6 +35,7 @@ class TestOutputs:
     outputs: Sequence[Path]
     baseline: Sequence[Path] = ()
     references: Sequence[Path] = ()
+    external: Mapping[str, Sequence[Path]] = field(default_factory=dict)
 
 
 def group_outputs(paths: Iterable[Path]) -> dict[str, list[Path]]:
@@ -58,6 +60,7 @@ def match_outputs(
     splits = _by_name("--texts", ((prefix.name, prefix) for prefix in split_prefixes(files.texts)))
     named = _by_name("--suites", ((path.stem, path) for path in files.suites))
     more = files_by_name("--references", files.references, form="TEST=FILE")
+    external = files_by_name("--external", files.external, form="TEST/METRIC=FILE")
     tests = []
     for part, paths in group_outputs(outputs).items():
         kind, _, name = part.partition("_")
@@ -69,8 +72,20 @@ def match_outputs(
             raise UserError(f"{paths[0]}: also pass the baseline's {paths[0].name} in --baseline")
         extra = more.pop(name, []) if kind == "test" else []
         languages = files.src_lang, files.tgt_lang
-        tests.append(TestOutputs(kind, name, file, languages, paths, theirs.pop(part, []), extra))
-    for option, unused in {"--texts": splits, "--suites": named, "--references": more, "--baseline": theirs}.items():
+        of_baseline = theirs.pop(part, [])
+        scores = {}
+        for key in [key for key in external if kind == "test" and key.startswith(f"{name}/")]:
+            scores[key.removeprefix(f"{name}/")] = external.pop(key)
+        n_outputs = len(paths) + len(of_baseline)
+        for metric, score_files in scores.items():
+            if len(score_files) != n_outputs:
+                raise UserError(
+                    f"--external {name}/{metric}: {len(score_files)} files for {n_outputs} outputs: pass one for each "
+                    "output, and then one for each output of the baseline"
+                )
+        tests.append(TestOutputs(kind, name, file, languages, paths, of_baseline, extra, scores))
+    unused_files = {"--texts": splits, "--suites": named, "--references": more, "--baseline": theirs}
+    for option, unused in (unused_files | {"--external": external}).items():
         for name in unused:
             raise UserError(f"{option}: {name}: --outputs has no output on this test ({', '.join(FORMS.values())})")
     if not tests:

@@ -12,10 +12,10 @@ from docmt.files import read_lines
 MARKED = (".sgm", ".sgml", ".xml")  # refset file suffixes
 
 
-def read_reference(prefix: Path, *, src_lang: str, tgt_lang: str) -> tuple[DocumentIndex, list[str]]:
-    """Read a split's document index and raw reference sentences. Source and reference must have equally many lines."""
+def read_reference(prefix: Path, *, languages: Sequence[str]) -> tuple[DocumentIndex, list[str]]:
+    """Read a split's document index, and raw sentences in the last language. All sides must have as many lines."""
     index = read_index(index_path(prefix))
-    for path in (text_path(prefix, src_lang), text_path(prefix, tgt_lang)):
+    for path in (text_path(prefix, lang) for lang in languages):
         lines = read_lines(path)
         if len(lines) != index.n_sentences:
             raise UserError(

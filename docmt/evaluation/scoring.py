@@ -4,7 +4,7 @@ Scorers such as `bleu` and `meteor` import this module. `metrics` lists all metr
 sacreBLEU are imported inside functions, since planning a study imports this module without computing scores.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -15,6 +15,7 @@ from docmt.corpora.documents import text_path
 from docmt.errors import UserError
 from docmt.evaluation.hypotheses import Hypothesis, Unit
 from docmt.evaluation.score_rows import ScoreRow
+from docmt.evaluation.segment_scores import SegmentScores
 from docmt.files import read_lines
 from docmt.languages import language_of
 from docmt.settings import Settings
@@ -63,6 +64,7 @@ class TranslatedTest:
     tgt_lang: str
     training: Path | None = None  # prefix of the raw training text
     more_references: Sequence[Sequence[str]] = ()  # for BLEU, chrF, TER and METEOR
+    segment_scores: Mapping[str, SegmentScores] = field(default_factory=dict)  # by metric, from other programs
     _counted: "dict[CountSegments, SegmentCounts]" = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property

@@ -41,9 +41,10 @@ class PairedDifference:
 def compare_translations(
     system: Sequence[TranslatedTest], baseline: Sequence[TranslatedTest]
 ) -> list[PairedDifference]:
-    """Test a system by metrics in the settings, over all seeds, if both systems have the same segments."""
+    """Test a system by metrics in the settings and of other programs, over all seeds, if segments are the same."""
     differences = []
-    for name in system[0].settings.metrics:
+    external = [name for name in system[0].segment_scores if all(name in test.segment_scores for test in baseline)]
+    for name in [*system[0].settings.metrics, *external]:
         metric = find_metric(name)
         count = metric.counts
         if count is None or (metric.unit and not _share_segments(metric.unit, [*system, *baseline])):

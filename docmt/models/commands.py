@@ -105,6 +105,32 @@ def import_published(
 
 
 @commands.command
+def import_for_study(
+    folder: Path, /, *, vocabulary: Path, pipeline: Path, fingerprint: str | None = None, out: OutFile
+) -> None:
+    """Convert a published model for the text of a study with `text.pretrained`.
+
+    Example:
+        docmt models import-for-study models/opus-mt-en-de --vocabulary text/vocabulary.txt
+        --pipeline text/pipeline.json --out model.pt
+
+    Args:
+        folder: folder with config.json and weights.
+        vocabulary: vocabulary of the study.
+        pipeline: text pipeline of the study.
+        fingerprint: hash of all inputs, recorded in the model.
+    """
+    from docmt.models.model_file import save_model
+    from docmt.models.published.importing import import_for_study
+    from docmt.text.pipeline import TextPipeline
+    from docmt.text.vocabulary import Vocabulary
+
+    trained = import_for_study(folder, Vocabulary.load(vocabulary), TextPipeline.load(pipeline))
+    facts = {"vocabulary": sha256_file(vocabulary)} | ({"fingerprint": fingerprint} if fingerprint else {})
+    save_model(out, replace(trained, provenance=trained.provenance | facts))
+
+
+@commands.command
 def add_parser(
     *, model: Path, segmenter: Path, parser: str, sentences: Literal["parser", "chain"] = "parser", out: OutFile
 ) -> None:

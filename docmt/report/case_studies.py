@@ -37,7 +37,7 @@ def choose_cases(
     """
     from sacrebleu.metrics.chrf import CHRF  # imported here, since the report only reads the result
 
-    index, reference = read_reference(prefix, src_lang=src_lang, tgt_lang=tgt_lang)
+    index, reference = read_reference(prefix, languages=(src_lang, tgt_lang))
     source = read_lines(text_path(prefix, src_lang))
     sides = []
     for path in (system, baseline):

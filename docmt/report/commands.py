@@ -62,8 +62,9 @@ def table(
     """
     from docmt.report.differences import read_differences
     from docmt.report.input_files import gather_scores
+    from docmt.report.markup import write_table
     from docmt.report.score_tables import paper_table
-    from docmt.report.tables import to_text, write_table
+    from docmt.report.tables import to_text
 
     look_up(settings.tables, name, where="report.tables", what="table")
     gathered = gather_scores(scores, fingerprints=fingerprints)
@@ -99,8 +100,8 @@ def cases(
         baseline: the other system's translations.
     """
     from docmt.report.case_studies import choose_cases
+    from docmt.report.markup import write_table
     from docmt.report.study_tables import case_table
-    from docmt.report.tables import write_table
 
     layout = look_up(settings.cases, name, where="report.cases", what="case study")
     files = {"prefix": single_prefix(texts, option="--texts"), "system": system, "baseline": baseline}
@@ -118,7 +119,9 @@ def figure(
     histories: Histories = (),
     fingerprints: Fingerprints = (),
     out: Annotated[
-        Path, option("path without suffix; .svg, .png and .csv are written."), suffixed("svg", "png", "csv")
+        Path,
+        option("path without suffix; .svg, .png, .pdf and .csv are written."),
+        suffixed("svg", "png", "pdf", "csv"),
     ],
 ) -> None:
     """Draw one figure as in a paper.
@@ -167,7 +170,8 @@ def claims(
     """
     from docmt.report.claims.judging import claims_table
     from docmt.report.input_files import gather_scores, read_histories
-    from docmt.report.tables import to_text, write_table
+    from docmt.report.markup import write_table
+    from docmt.report.tables import to_text
 
     for claim in name or []:
         look_up(settings.claims, claim, where="report.claims", what="claim")

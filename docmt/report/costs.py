@@ -116,7 +116,9 @@ def costs_table(costs: pd.DataFrame | None) -> Table | None:
             score("gpu_hours", f"GPU-{unit}", digits=1),
             score("gpu_kwh", f"GPU energy ({energy_unit})", digits=1),
         ],
-        caption="Processor time used, wall time times the number of GPUs in use, and energy of their cards.",
+        caption="Processor time used."
+        if on_gpus.empty
+        else "Processor time used, wall time times the number of GPUs in use, and energy of their cards.",
         note="Of the last successful attempt of each finished job, from Snakemake's benchmarks, and of all sessions of "
         "resumed trainings. The processor time of earlier sessions is estimated from the load of the "
         "last one; jobs too short to be measured have none.",

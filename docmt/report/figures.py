@@ -1,12 +1,10 @@
-"""Report figures: training curves, accuracy by phenomenon and distance, scores by system property."""
+"""Report figures: accuracy by phenomenon and distance, scores by system property."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -16,12 +14,13 @@ from matplotlib.axes import Axes
 from docmt.errors import UserError
 from docmt.evaluation.contrastive_accuracy import sort_ranges
 from docmt.files import atomic_path, atomic_writer
+from docmt.report.curves import plot_curves
 from docmt.report.dataframes import column, groups, means, records, select
 from docmt.report.input_files import History
-from docmt.report.pictures import Draw, Picture, draw_picture
+from docmt.report.pictures import Draw, Picture, Plot, draw_picture
 from docmt.report.score_cells import published_number
-from docmt.report.settings import CurveFigure, ReportSettings, ScoreFigure
-from docmt.report.styles import BARS, CHANCE, DASHES, INK, OTHERS, LineStyle, Styles
+from docmt.report.settings import ReportSettings, ScoreFigure
+from docmt.report.styles import BARS, CHANCE, INK, LineStyle, Styles
 from docmt.report.summary import (
     MIN_ITEMS,
     PaperColumns,
@@ -34,39 +33,8 @@ from docmt.report.summary import (
     summarize,
 )
 
-MAX_BANDS = 6  # bands for more systems would overlap, so every system has separate panels
 WHISKERS = "Whiskers: 95 % Wilson interval of one seed, or one deviation of several. Dashed: chance."
-N_MARKS = 8  # approximate number of marks on a curve
 LOG_RATIO = 8  # minimum ratio between the largest and the smallest position for a logarithmic horizontal axis
-# Figures for every study, drawn like `report.curves` for all systems
-TRAINING = {
-    "learning_curves": CurveFigure(
-        title="Learning curves",
-        note="Label-smoothed loss per target token, in nats. Updates of the initial model count.",
-        systems=["all"],
-        panels={"Training loss": ["train_loss"], "Validation loss": ["dev_loss"]},
-        y_label="loss",
-    ),
-    "entropies": CurveFigure(
-        title="Attention entropies",
-        note="Mean entropy of the attention distributions on the validation set, in bits.",
-        systems=["all"],
-        panels={
-            "Cross-attention": ["entropy_cross"],
-            "Encoder self-attention": ["entropy_encoder"],
-            "Decoder self-attention": ["entropy_decoder"],
-        },
-        y_label="entropy (bits)",
-    ),
-}
-
-
-@dataclass(frozen=True)
-class Plot:
-    """A figure with its data in full precision."""
-
-    picture: Picture
-    values: pd.DataFrame
 
 
 def study_styles(settings: ReportSettings, others: Sequence[str]) -> Styles:
@@ -89,138 +57,17 @@ def draw_plot(
     """
     if name in settings.figures:
         return _plot_scores(name, settings, styles, scores=scores, paper_columns=paper_columns)
-    return next(iter(_plot_curves(name, settings.curves[name], styles, histories)), None)
+    return next(iter(plot_curves(name, settings.curves[name], styles, histories)), None)
 
 
 def write_plot(prefix: Path, plot: Plot) -> None:
-    """Write a figure as `.svg` and `.png`, and its data as `.csv`."""
+    """Write a figure as `.svg`, `.png` and `.pdf`, and its data as `.csv`."""
     for suffix, text in {"svg": plot.picture.svg, "csv": plot.values.to_csv(index=False)}.items():
         with atomic_writer(prefix.with_name(f"{prefix.name}.{suffix}")) as file:
             file.write(text)
-    with atomic_path(prefix.with_name(f"{prefix.name}.png")) as path:
-        path.write_bytes(plot.picture.png)
-
-
-def training_curves(
-    histories: Sequence[History], styles: Styles, origins: Mapping[str, Sequence[str]] | None = None
-) -> list[Picture]:
-    """Draw losses and attention entropies over updates: per dataset one figure per kind, or two for many systems.
-
-    `origins` lists the systems in a system's training chain, the last training first. All their updates count.
-    """
-    histories = [_with_all_updates(history, histories, origins or {}) for history in histories]
-    systems = list(dict.fromkeys(history.system for history in histories))
-    pictures = []
-    for kind, layout in TRAINING.items():
-        for dataset in dict.fromkeys(history.dataset for history in histories):
-            changes = {"title": f"{layout.title}: {dataset}", "systems": systems, "datasets": [dataset]}
-            plots = _plot_curves(f"{kind}_{dataset}", layout.model_copy(update=changes), styles, histories)
-            pictures += [plot.picture for plot in plots]
-    return pictures
-
-
-def _with_all_updates(history: History, histories: Sequence[History], origins: Mapping[str, Sequence[str]]) -> History:
-    """Return the history with updates counted from the first training in the chain (mean over seeds)."""
-    before = 0.0
-    for origin in origins.get(history.system, [])[1:]:
-        runs = [other for other in histories if (other.dataset, other.system) == (history.dataset, origin)]
-        before += fmean(column(run.table, "step").max() for run in runs) if runs else 0
-    return replace(history, table=history.table.assign(step=column(history.table, "step") + before))
-
-
-# (values by update, line style) for every quantity, with one series per seed
-Lines = list[tuple[list[pd.Series], LineStyle]]
-
-
-def _plot_curves(key: str, layout: CurveFigure, styles: Styles, histories: Sequence[History]) -> list[Plot]:
-    """Plot history columns. If bands would overlap, a second figure has a panel per system."""
-    members = [
-        history
-        for history in histories
-        if history.system in layout.systems and (layout.datasets is None or history.dataset in layout.datasets)
-    ]
-    members.sort(key=lambda history: layout.systems.index(history.system))
-    panels = _curve_panels(layout, styles, members)
-    if not panels:
-        return []
-    wanted = list(dict.fromkeys(quantity for group in layout.panels.values() for quantity in group))
-    measured = [name for name in wanted if any(measured_values(history, name) is not None for history in members)]
-    lacking = [name for name in wanted if name not in measured]
-    caption = f"{layout.note} Line: mean over seeds; band: lowest to highest seed; each seed is a thin line.".strip()
-    caption += f" Not measured: {', '.join(lacking)}." if lacking else ""
-    tables = [
-        history.table.reindex(columns=["step", *measured]).dropna(subset=measured, how="all").assign(**history.run)
-        for history in members
-    ]
-    values = pd.concat(tables, ignore_index=True).reindex(columns=["dataset", "system", "seed", "step", *measured])
-    every = [lines for of_panel in panels.values() for lines in of_panel.values()]
-    n_systems = len({system for of_panel in panels.values() for system in of_panel})
-    is_crowded = n_systems > MAX_BANDS and any(len(series) > 1 for lines in every for series, _ in lines)
-    draw = partial(draw_picture, x_label="updates", y_label=layout.y_label, is_long=key.startswith("entropies"))
-    together = [
-        (title, partial(_draw_curves, lines_in_color=list(of_panel.values()), has_band=not is_crowded))
-        for title, of_panel in panels.items()
-    ]
-    pictures = [draw(together, key=key, title=layout.title, caption=caption)]
-    if is_crowded:
-        apart: list[tuple[str, Draw] | None] = []
-        for title, of_panel in panels.items():
-            for system, lines in of_panel.items():
-                others = [other for name, other in of_panel.items() if name != system]
-                heading = f"{styles.label(system)}\n{title}"
-                apart.append((heading, partial(_draw_curves, lines_in_color=[lines], others=others)))
-            apart += [None] * (-len(apart) % 4)
-        title = f"{layout.title}, by system"
-        caption = f"A panel for each system, the others in gray. {caption}"
-        pictures.append(draw(apart, key=f"{key}_by_system", title=title, caption=caption, n_columns=4, height=2.1))
-    return [Plot(picture, values) for picture in pictures]
-
-
-def _curve_panels(layout: CurveFigure, styles: Styles, histories: Sequence[History]) -> dict[str, dict[str, Lines]]:
-    """Return the measurements by heading and system."""
-    datasets = list(dict.fromkeys(history.dataset for history in histories))
-    panels: dict[str, dict[str, Lines]] = {}
-    for dataset, heading in [(dataset, heading) for dataset in datasets for heading in layout.panels]:
-        title = heading if len(datasets) == 1 else f"{dataset}: {heading}"
-        quantities = layout.panels[heading]
-        for system in dict.fromkeys(history.system for history in histories if history.dataset == dataset):
-            runs = [history for history in histories if (history.dataset, history.system) == (dataset, system)]
-            for index, quantity in enumerate(quantities):
-                series = [values for run in runs if (values := measured_values(run, quantity)) is not None]
-                style = styles.marked_line(system)
-                if len(quantities) > 1:  # the color identifies the system, and dashes its quantities
-                    style |= {"linestyle": DASHES[index % len(DASHES)]}
-                    style |= {"label": f"{style['label']}, {quantity.replace('_', ' ')}"}
-                if series:
-                    panels.setdefault(title, {}).setdefault(system, []).append((series, style))
-    return panels
-
-
-def _draw_curves(
-    axes: Axes, *, lines_in_color: Sequence[Lines], others: Sequence[Lines] = (), has_band: bool = True
-) -> None:
-    """Draw the mean over seeds, where all seeds have measurements. A band shows the range, thin lines the seeds."""
-    curves = [(series, OTHERS, False) for lines in others for series, _ in lines]
-    curves += [(series, style, has_band and len(series) > 1) for lines in lines_in_color for series, style in lines]
-    for series, style, has_spread in curves:
-        table = pd.concat(series, axis=1)
-        # Seeds that stopped early would shift the mean, so the mean ends with the shortest seed.
-        if len(series) > 1:
-            table = table.dropna()
-        if has_spread:
-            for values in series:
-                axes.plot(values.index, values.to_numpy(), linewidth=0.5, alpha=0.45, color=style["color"])
-            low, high = table.min(axis=1), table.max(axis=1)
-            axes.fill_between(table.index, low, high, color=style["color"], alpha=0.18, linewidth=0)
-        axes.plot(table.index, table.mean(axis=1), markevery=max(1, len(table) // N_MARKS), **style)
-
-
-def measured_values(history: History, name: str) -> pd.Series | None:
-    """Return a column's finite values by update, or None without any."""
-    series = column(history.table.set_index("step"), name)
-    finite = pd.Series(series[np.isfinite(series)])
-    # A training that was resumed logs the updates after its checkpoint twice.
-    return pd.Series(finite[~finite.index.duplicated(keep="last")]) if len(finite) else None
+    for suffix, data in {"png": plot.picture.png, "pdf": plot.picture.pdf}.items():
+        with atomic_path(prefix.with_name(f"{prefix.name}.{suffix}")) as path:
+            path.write_bytes(data)
 
 
 def accuracy_bars(summary: pd.DataFrame, styles: Styles) -> list[Picture]:

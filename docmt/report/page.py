@@ -15,12 +15,14 @@ from docmt.paths import OVERLAP, PARSER_SCORES, ROUNDTRIP, SEGMENTER_SCORES, nam
 from docmt.report.case_studies import read_cases
 from docmt.report.claims.judging import claims_table
 from docmt.report.costs import costs_table, read_costs
+from docmt.report.curves import training_curves
 from docmt.report.differences import Differences, read_differences
-from docmt.report.figures import accuracy_bars, distance_lines, draw_plot, study_styles, training_curves
+from docmt.report.figures import accuracy_bars, distance_lines, draw_plot, study_styles
 from docmt.report.findings import key_findings
 from docmt.report.footnotes import leak_footnote, updates_footnote
 from docmt.report.html import html_environment, read_template
 from docmt.report.input_files import read_histories, read_measurements, read_overlaps, read_tables
+from docmt.report.markup import latex_form, markdown_form, to_latex
 from docmt.report.pictures import Picture
 from docmt.report.report_files import ReportFiles, name_counts
 from docmt.report.score_tables import Choices, contrastive_table, further_table, main_table, paper_table, split_table
@@ -44,7 +46,7 @@ from docmt.report.study_tables import (
     trees_table,
 )
 from docmt.report.summary import pool_distances, summarize, translation_scores
-from docmt.report.tables import Table, latex_form, markdown_form, to_csv, to_latex, to_text
+from docmt.report.tables import Table, to_csv, to_text
 
 # Printed tables. The last table has the user's note.
 MAIN_TABLES = ("results", "contrastive", "generative")
@@ -262,6 +264,7 @@ def write_report(folder: Path, report: Report) -> None:
         for picture in report.pictures:
             (figures / f"{picture.key}.svg").write_text(picture.svg, encoding="utf-8")
             (figures / f"{picture.key}.png").write_bytes(picture.png)
+            (figures / f"{picture.key}.pdf").write_bytes(picture.pdf)
     page = html_environment()
     page.filters |= {"csv": to_csv, "latex": latex_form, "markdown": markdown_form, "plain": asdict}
     html = page.get_template("report.html.txt").render(

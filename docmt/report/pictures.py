@@ -9,12 +9,16 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 import matplotlib
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from docmt.report.styles import COLORS, INK, STYLE, in_both_schemes
+from docmt.report.styles import COLORS, INK, PAPER_STYLE, STYLE, in_both_schemes
 
-LEGEND_CHARACTERS_PER_INCH = 12.8
+# Characters per inch that fit at a font size of 1 pt
+LEGEND_CHARACTERS, HEADING_CHARACTERS = 115, 1000
+COLUMN_INCHES, PAGE_INCHES = 3.03, 6.3  # widths in papers with two columns
+MAX_COLUMN_PANELS = 3  # figures with more panels span both columns
 
 Draw = Callable[[Axes], None]  # draws one panel
 
@@ -28,6 +32,7 @@ class Picture:
     caption: str
     svg: str  # on a transparent ground
     png: bytes  # on white
+    pdf: bytes  # for papers with two columns
     is_long: bool = False  # the page folds it
 
     @property
@@ -39,6 +44,14 @@ class Picture:
         svg = re.sub(r'(<svg [^>]*?)height="[^"]*"', rf'\1role="img" aria-label="{self.key}"', svg, count=1)
         svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
         return re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{self.key}-", svg)
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A figure with its data in full precision."""
+
+    picture: Picture
+    values: pd.DataFrame
 
 
 def draw_picture(
@@ -53,34 +66,62 @@ def draw_picture(
     height: float = 3.3,
     is_long: bool = False,
 ) -> Picture:
-    """Draw panels row by row (None: empty panel) with one legend below.
+    """Draw panels row by row (None: empty panel) with one legend below, for pages and for papers.
 
     Every horizontal axis has the `x_label`, and the first panel in a row the `y_label`. `height` is the row height in
     inches. The page folds a figure with `is_long`.
     """
-    n_columns = min(len(panels), n_columns)  # a single panel is as wide as three
-    n_rows = math.ceil(len(panels) / n_columns)
+    options = {"x_label": x_label, "y_label": y_label}
     with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(8.6, height * n_rows), layout="constrained")
-        grid = list(figure.subplots(n_rows, n_columns, squeeze=False).flat)
-        for index, (axes, panel) in enumerate(zip_longest(grid, panels)):
-            if panel is None:
-                axes.remove()
-                continue
-            heading, draw = panel
-            axes.set(title=textwrap.fill(heading, 100 // n_columns), xlabel=x_label)
-            draw(axes)  # after the labels, since it can set ticks and limits
-            if index % n_columns == 0:
-                axes.set_ylabel(y_label)
-        handles = [axes.get_legend_handles_labels() for axes in figure.axes]
-        entries = {label: handle for pairs in handles for handle, label in zip(*pairs, strict=True)}
-        # About this many characters fit below the panels. Entries need 8 additional characters for line and margins.
-        room = int(LEGEND_CHARACTERS_PER_INCH * figure.get_figwidth())
-        columns = max(1, min(len(entries), room // (max(map(len, entries), default=0) + 8)))
-        figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=columns)
+        # A single panel is as wide as three.
+        figure = _draw_figure(panels, width=8.6, n_columns=min(len(panels), n_columns), height=height, **options)
         svg, png = io.StringIO(), io.BytesIO()
         # Without date and software, the same figure gives the same bytes.
         figure.savefig(svg, format="svg", transparent=True, metadata={"Date": None})
         figure.savefig(png, format="png", dpi=160, facecolor="white", metadata={"Software": None})
+    with matplotlib.rc_context(STYLE | PAPER_STYLE):
+        is_wide = len(panels) > MAX_COLUMN_PANELS
+        width, n_columns = (PAGE_INCHES, n_columns) if is_wide else (COLUMN_INCHES, 1)
+        figure = _draw_figure(panels, width=width, n_columns=n_columns, height=1.7 if is_wide else 2, **options)
+        pdf = io.BytesIO()
+        figure.savefig(pdf, format="pdf", transparent=True, metadata={"CreationDate": None})
     # The key becomes a file name and an id, but contains user-supplied dataset names.
-    return Picture(re.sub(r"[^A-Za-z0-9_-]", "_", key), title, caption, svg.getvalue(), png.getvalue(), is_long)
+    return Picture(
+        re.sub(r"[^A-Za-z0-9_-]", "_", key), title, caption, svg.getvalue(), png.getvalue(), pdf.getvalue(), is_long
+    )
+
+
+def _draw_figure(
+    panels: Sequence[tuple[str, Draw] | None],
+    *,
+    width: float,
+    n_columns: int,
+    height: float,
+    x_label: str,
+    y_label: str,
+) -> Figure:
+    """Draw panels and legend in a figure with this width in inches, in the current matplotlib style."""
+    n_rows = math.ceil(len(panels) / n_columns)
+    figure = Figure(figsize=(width, height * n_rows), layout="constrained")
+    grid = list(figure.subplots(n_rows, n_columns, squeeze=False).flat)
+    heading_width = int(HEADING_CHARACTERS * width / matplotlib.rcParams["axes.titlesize"] / n_columns)
+    for index, (axes, panel) in enumerate(zip_longest(grid, panels)):
+        if panel is None:
+            axes.remove()
+            continue
+        heading, draw = panel
+        axes.set(title=textwrap.fill(heading, heading_width), xlabel=x_label)
+        draw(axes)  # after the labels, since it can set ticks and limits
+        if index % n_columns == 0:
+            axes.set_ylabel(y_label)
+    handles = [axes.get_legend_handles_labels() for axes in figure.axes]
+    entries = {label: handle for pairs in handles for handle, label in zip(*pairs, strict=True)}
+    # About this many characters fit below the panels. Entries need 8 additional characters for line and margins.
+    room = int(LEGEND_CHARACTERS * width / matplotlib.rcParams["font.size"])
+    labels = [textwrap.fill(label, room - 8, drop_whitespace=False) for label in entries]
+    columns = max(1, min(len(entries), room // (max(map(len, entries), default=0) + 8)))
+    extra_height = len(labels) / columns * matplotlib.rcParams["font.size"] * 1.4 / 72
+    if width < PAGE_INCHES:  # the panels keep their height
+        figure.set_figheight(height * n_rows + extra_height)
+    figure.legend(entries.values(), labels, loc="outside lower center", ncols=columns)
+    return figure

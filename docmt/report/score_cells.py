@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 
 import pandas as pd
 
+from docmt.evaluation.metrics import METRICS
 from docmt.evaluation.scoring import Metric
 from docmt.report.dataframes import Record, is_missing, means, records
 from docmt.report.differences import UNTESTED, Difference, Differences, describe_marks, few_segments_footnote
@@ -155,7 +156,9 @@ def is_above_chance(mean: float, low: float, chance: float) -> bool:
 
 def no_system_translates(rows: pd.DataFrame) -> bool:
     """True if rows from `summarize` have BLEU scores, and all are below `MIN_BLEU`."""
-    scores = [row["mean"] for row in records(rows) if "BLEU" in row["metric"] and not is_missing(row["mean"])]
+    # External metrics, such as BLEURT, have other scales.
+    metrics = {name for name in METRICS if "BLEU" in name}
+    scores = [row["mean"] for row in records(rows) if row["metric"] in metrics and not is_missing(row["mean"])]
     return max(scores, default=MIN_BLEU) < MIN_BLEU
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from docmt.evaluation.contrastive_accuracy import sort_ranges
-from docmt.evaluation.metrics import ACCURACY, GENERATIVE, find_metric
+from docmt.evaluation.metrics import ACCURACY, CXMI, GENERATIVE, METRICS, find_metric
 from docmt.evaluation.score_rows import WARNING
 from docmt.report.dataframes import records, select
 from docmt.report.differences import UNTESTED, Differences
@@ -45,22 +45,22 @@ def main_table(summary: pd.DataFrame, settings: ReportSettings, differences: Dif
         differences,
         key="results",
         title="Translation scores",
-        unit="In percent",
+        unit=_describe_unit(metrics),
         note=f"Left out, as systems cut documents differently: {', '.join(incomparable)}." if incomparable else "",
     )
 
 
 def further_table(summary: pd.DataFrame, settings: ReportSettings) -> Table | None:
     """Return translation scores that are not in the main table."""
-    names = dict.fromkeys(translation_scores(summary)["metric"])
     metrics, _ = choose_metrics(summary, settings)
+    names = [name for name in dict.fromkeys(translation_scores(summary)["metric"]) if name not in metrics]
     return _translation_table(
         summary,
-        [name for name in names if name not in metrics],
+        names,
         settings,
         key="further",
         title="Further scores",
-        unit="In percent, CXMI in nats",
+        unit=_describe_unit([*names, CXMI]),
         note="d-BLEU (instances) is over the instances that a system translates: it compares only systems that cut "
         "documents alike. Tokenized scores equal Moses' multi-bleu. Length ratio: hypotheses to references. "
         "Length-limited sentences reached the length limit. Sentence count preserved: instances with as many "
@@ -80,6 +80,12 @@ def choose_metrics(summary: pd.DataFrame, settings: ReportSettings) -> tuple[lis
             of_all_tests = all(is_comparable(find_metric(name), of_test) for of_test in sizes)
             (comparable if of_all_tests else others).append(name)
     return comparable, others
+
+
+def _describe_unit(metrics: Sequence[str]) -> str:
+    external = [name for name in metrics if name not in METRICS]
+    nats = ["CXMI in nats"] if CXMI in metrics else []
+    return ", ".join(["In percent", *nats, *([f"{', '.join(external)} as in the files"] if external else [])])
 
 
 def _translation_table(
@@ -233,7 +239,7 @@ def paper_table(
         differences,
         key=name,
         title=table_settings.title,
-        unit="In percent",
+        unit=_describe_unit(table_settings.metrics),
         note=table_settings.note,
         baseline=table_settings.baseline,
     )

@@ -1,5 +1,6 @@
-"""Figure and page style: a hue per system family, a mark and dashes per system."""
+"""Figure and page style: a color, a mark and dashes per system, and related hues in a system family."""
 
+import itertools
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -61,6 +62,14 @@ STYLE: dict[Any, Any] = {
     "svg.hashsalt": "docmt",
     "svg.fonttype": "path",
 }
+# Changes for files in a paper, where letters keep their size
+PAPER_STYLE: dict[Any, Any] = {
+    "font.size": 7.5,
+    "axes.titlesize": 8,
+    "lines.linewidth": 1.1,
+    "legend.handlelength": 2.4,
+    "pdf.fonttype": 42,  # conferences refuse the default, Type 3
+}
 
 
 def in_both_schemes(color: str) -> str:
@@ -76,19 +85,31 @@ def family_of(system: str) -> str:
 class Styles:
     """Color, dashes and mark by name, the same in every figure.
 
-    Systems in a family share a hue. Its two shades alternate, and marks distinguish more than two members.
+    The first two systems in a family have the shades of one hue, if they are free. Other systems have any free color.
+    Only if no color is left, a color repeats, with another mark.
     """
 
     def __init__(self, systems: Sequence[str], settings: ReportSettings) -> None:
         self._settings = settings
-        self._places: dict[str, tuple[int, int, int]] = {}  # label → (position, family number, position in the family)
-        families: dict[str, int] = {}
+        self._numbers: dict[str, int] = {}  # by label
+        self._members: dict[str, int] = {}  # position in the family by label
+        families: dict[str, list[str]] = {}
         for system in systems:
-            family, label = family_of(system), settings.label(system)
-            if label not in self._places:
-                number = list({**families, family: 0}).index(family)
-                self._places[label] = (len(self._places), number, families.get(family, 0))
-                families[family] = families.get(family, 0) + 1
+            label = settings.label(system)
+            if label not in self._numbers:
+                members = families.setdefault(family_of(system), [])
+                self._numbers[label], self._members[label] = len(self._numbers), len(members)
+                members.append(label)
+        self._colors: dict[str, str] = {}
+        for number, labels in enumerate(families.values()):
+            first_shade = number // N_HUES % 2
+            for label, shade in zip(labels, (first_shade, 1 - first_shade), strict=False):
+                color = COLORS[number % N_HUES + N_HUES * shade]
+                if color not in self._colors.values():
+                    self._colors[label] = color
+        others = [label for label in self._numbers if label not in self._colors]
+        free = [color for color in COLORS if color not in self._colors.values()]
+        self._colors |= zip(others, itertools.chain(free, itertools.cycle(COLORS)), strict=False)
 
     def label(self, system: str) -> str:
         """Return the name in the legend."""
@@ -98,18 +119,15 @@ class Styles:
 
     def color(self, system: str) -> str:
         """Return the color for lines, bars and bands."""
-        _, family, member = self._place(system)
-        shade = (member + family // N_HUES) % 2
-        return COLORS[family % N_HUES + N_HUES * shade]
+        return self._colors[self._settings.label(system)]
 
     def line(self, system: str) -> LineStyle:
         """Return color and dashes."""
-        number, _, _ = self._place(system)
-        return {"color": self.color(system), "linestyle": DASHES[number // len(MARKERS) % len(DASHES)]}
+        return {"color": self.color(system), "linestyle": DASHES[self._number(system) // len(MARKERS) % len(DASHES)]}
 
     def marker(self, system: str) -> str:
         """Return the mark at measurements."""
-        return list(MARKERS)[self._place(system)[0] % len(MARKERS)]
+        return list(MARKERS)[self._number(system) % len(MARKERS)]
 
     def marked_line(self, system: str) -> LineStyle:
         """Return the style for a line with marks and its name in the legend."""
@@ -117,13 +135,13 @@ class Styles:
 
     def bar(self, system: str) -> LineStyle:
         """Return the style for a bar with its name in the legend. The pattern shows the position in the family."""
-        _, family, member = self._place(system)
-        hatch = HATCHES[(member + family // len(COLORS)) % len(HATCHES)]
+        member = self._members[self._settings.label(system)]
+        hatch = HATCHES[(member + self._number(system) // len(COLORS)) % len(HATCHES)]
         return {"color": self.color(system), "hatch": hatch, "label": self.label(system)}
 
     def sign(self, system: str) -> str:
         """Return the mark in text."""
         return MARKERS[self.marker(system)]
 
-    def _place(self, system: str) -> tuple[int, int, int]:
-        return self._places[self._settings.label(system)]
+    def _number(self, system: str) -> int:
+        return self._numbers[self._settings.label(system)]

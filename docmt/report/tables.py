@@ -1,45 +1,18 @@
-"""Tables, made from a frame and a list of columns, in CSV, plain text, Markdown and LaTeX."""
+"""Tables, made from a frame and a list of columns, in CSV and plain text."""
 
-import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any, Literal
 
 import pandas as pd
 from tabulate import tabulate
 
-from docmt.files import atomic_writer
 from docmt.report.dataframes import Record, is_missing, records
 from docmt.report.numbers import MISSING, format_count, format_score
 
 NOTE_WIDTH = 100
-# Maximum characters for a LaTeX table in one page column, and for the normal font size
-COLUMN_WIDTH, PAGE_WIDTH = 50, 100
-LATEX = {character: f"\\{character}" for character in "&%$#_{}"} | {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar\allowbreak{}",
-    "±": r"$\pm$",
-    "−": "$-$",
-    "–": "--",
-    "×": r"$\times$",
-    "✓": r"$\surd$",
-    "✗": r"$\times$",
-    "\N{NO-BREAK SPACE}": "~",
-}
-
-
-LATEX_COLUMNS = {"number": "r", "text": "X"}  # by kind (default: `l`)
-NARROW = r">{\raggedright}p{.17\linewidth}"  # labels next to sentences, which wrap
-MAX_LATEX_ROWS = 50  # longer tables are broken across pages
-# Signs after a score, in LaTeX: significance, not comparable, at chance
-MARKS = {"*": "*", "**": "**", "†": r"\dagger", "°": r"\circ"}
 
 
 @dataclass(frozen=True)
@@ -47,7 +20,7 @@ class Cell:
     """A table cell.
 
     Attributes:
-        marks: `MARKS` after a score.
+        marks: signs after a score: significance (`*`, `**`), not comparable (`†`), at chance (`°`).
         short: text in LaTeX, if it differs.
         is_best: shown in bold.
         is_at_chance: shown in gray.
@@ -257,12 +230,6 @@ class Table:
         return [column.kind for column in self.shown]
 
     @property
-    def width(self) -> int:
-        """Table width in characters, with a gap of two between columns. Sentences are wrapped."""
-        columns = zip(self.kinds, self.header, *self.rows, strict=True)
-        return sum(40 if kind == "text" else 2 + max(map(len, cells)) for kind, *cells in columns)
-
-    @property
     def alignments(self) -> list[str]:
         """`left` or `right` by column."""
         return ["right" if kind == "number" else "left" for kind in self.kinds]
@@ -277,20 +244,6 @@ class Table:
     def pinned(self) -> int:
         """Column that stays visible on a narrow page: the systems, or the first column."""
         return self.header.index("System") if "System" in self.header else 0
-
-
-def write_table(prefix: Path, table: Table, *, suffixes: Sequence[str] = ("csv", "md", "tex", "txt")) -> None:
-    """Write a table as `.csv` (full precision), `.md`, `.tex` and `.txt`, or as some `suffixes`."""
-    words = [text for text in (table.note, f"{table.heading}. {table.caption}".strip()) if text]
-    forms = {
-        "csv": to_csv(table),
-        "md": "\n\n".join([to_markdown(table), *map(escape_markdown, words)]) + "\n",
-        "tex": to_latex(table),
-        "txt": f"{to_text(table)}\n\n{table.caption}\n",
-    }
-    for suffix in suffixes:
-        with atomic_writer(prefix.with_name(f"{prefix.name}.{suffix}")) as file:
-            file.write(forms[suffix])
 
 
 def to_csv(table: Table) -> str:
@@ -308,121 +261,6 @@ def to_text(table: Table) -> str:
     return f"{table.heading}\n\n{body}{note}"
 
 
-# A `Form` line. A line with cells is a list: the text before, between and after the cells, then the cells.
-Line = str | list[str]
-
-
-@dataclass(frozen=True)
-class Form:
-    """A table in LaTeX or Markdown, line by line. The page can omit rows and columns."""
-
-    head: Sequence[Line]
-    rows: Sequence[Line]
-    rule: str  # line before each row that begins a new block (empty: none)
-    foot: Sequence[Line]
-
-
-def latex_form(table: Table) -> Form:
-    """Return a booktabs table with caption and label, and its note below in a smaller font."""
-    is_gray = any(cell.is_at_chance for row in table.cells for cell in row)
-    has_text = "text" in table.kinds
-    packages = ["booktabs", *(["xcolor"] if is_gray else []), *(["tabularx", "array"] if has_text else [])]
-    columns = [LATEX_COLUMNS.get(kind, NARROW if has_text else "l") for kind in table.kinds]
-    note = [f"\\par\\smallskip\n{{\\footnotesize\\raggedright {escape_latex(table.note)}\\par}}"] if table.note else []
-    caption = f"\\caption{{{escape_latex(f'{table.heading}. {table.caption}'.strip())}}}"
-    label = f"\\label{{tab:{table.key}}}"
-    header: Line = ["", " & ", " \\\\", *map(escape_latex, table.header)]
-    rows: list[Line] = [
-        [
-            "",
-            " & ",
-            " \\\\",
-            *(_latex_cell(cell) if is_visible else "" for cell, is_visible in zip(cells, row, strict=True)),
-        ]
-        for cells, row in zip(table.cells, table.rows, strict=True)
-    ]
-    if len(table.cells) > MAX_LATEX_ROWS and not has_text:  # `tabularx` cannot be broken
-        head = [
-            "% Needs \\onecolumn.",
-            "\\begingroup\\scriptsize\\setlength{\\tabcolsep}{3pt}",
-            ["\\begin{longtable}{", "", "}", *columns],
-        ]
-        head += [f"{caption}{label} \\\\", "\\toprule", header, "\\midrule", "\\endhead"]
-        foot = ["\\bottomrule", "\\end{longtable}", "\\endgroup", *note]
-        packages.append("longtable")
-    else:
-        environment = "table*" if table.width > COLUMN_WIDTH else "table"
-        body, width = ("tabularx", "{\\linewidth}") if has_text else ("tabular", "")
-        head = [f"\\begin{{{environment}}}[t]", "\\centering"]
-        head += [
-            *(["\\footnotesize"] if table.width > PAGE_WIDTH else []),
-            [f"\\begin{{{body}}}{width}{{", "", "}", *columns],
-        ]
-        head += ["\\toprule", header, "\\midrule"]
-        foot = ["\\bottomrule", f"\\end{{{body}}}", *note, caption, label, f"\\end{{{environment}}}"]
-    needed = " and ".join(f"\\usepackage{{{name}}}" for name in packages)
-    return Form([f"% Needs {needed}.", *head], rows, "\\midrule", foot)
-
-
-def _latex_cell(cell: Cell) -> str:
-    text = escape_latex(cell.short or cell.text)
-    if cell.is_best:
-        text = f"\\textbf{{{text}}}"
-    if cell.is_at_chance:
-        text = f"\\textcolor{{gray}}{{{text}}}"
-    return text + (f"$^{{{','.join(MARKS[mark] for mark in cell.marks)}}}$" if cell.marks else "")
-
-
-def markdown_form(table: Table) -> Form:
-    """Return a pipe table."""
-    rows = [
-        [
-            f"**{escape_markdown(text)}**" if cell.is_best else escape_markdown(text)
-            for cell, text in zip(cells, row, strict=True)
-        ]
-        for cells, row in zip(table.cells, table.rows, strict=True)
-    ]
-    header = [escape_markdown(name) for name in table.header]
-    text = tabulate(rows, header, "pipe", colalign=table.alignments, disable_numparse=True)
-    # Escaped pipes belong to a cell.
-    lines: list[Line] = [["|", "|", "|", *re.split(r"(?<!\\)\|", line)[1:-1]] for line in text.split("\n")]
-    return Form(lines[:2], lines[2:], "", [])
-
-
-def _join_lines(form: Form, breaks: frozenset[int]) -> str:
-    rows = [
-        line for i, row in enumerate(form.rows) for line in ([form.rule] if form.rule and i in breaks else []) + [row]
-    ]
-    lines = [*form.head, *rows, *form.foot]
-    return "\n".join(line if isinstance(line, str) else line[0] + line[1].join(line[3:]) + line[2] for line in lines)
-
-
-def to_markdown(table: Table) -> str:
-    """Return a pipe table without title, caption and note."""
-    return _join_lines(markdown_form(table), table.breaks)
-
-
-def to_latex(table: Table) -> str:
-    """Return a booktabs table with caption and label."""
-    return _join_lines(latex_form(table), table.breaks) + "\n"
-
-
 def one_line(text: str) -> str:
     """Replace line ends by blanks, since they would end a row or a paragraph."""
     return " ".join(text.splitlines())
-
-
-def escape_latex(text: str) -> str:
-    """Escape text for LaTeX, in one line."""
-    escaped = "".join(LATEX.get(character, character) for character in one_line(text))
-    # At the start of a row, these would belong to the preceding line end: `\\*`, `\\[2pt]`.
-    return f"{{}}{escaped}" if escaped.lstrip().startswith(("*", "[")) else escaped
-
-
-def escape_markdown(text: str) -> str:
-    """Escape text for Markdown, in one line."""
-    text = re.sub(r"([\\`*|\[\]<>~$]|&(?=#?\w+;))", r"\\\1", one_line(text))
-    # At the start of a paragraph, these would create a heading or a list: `# `, `- `, `1. `.
-    text = re.sub(r"^(\s*(?:\d+(?=[.)]))?)([-+#=.)])(?=[-+#=]*(?:\s|$))", r"\1\\\2", text)
-    # An underscore inside a word is plain text in Markdown. At its edge, it would start emphasis.
-    return re.sub(r"(?<!\w)_|_(?!\w)", r"\\_", text)

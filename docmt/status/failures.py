@@ -92,7 +92,7 @@ def find_error(log: Path, announced: Job | None, slurm_outputs: list[Path]) -> s
     if slurm_outputs:
         line = next((message for message in reversed(read_tail(slurm_outputs[-1])) if SLURM_LINE.match(message)), None)
     end = repr(tail[-1]) if tail else "nothing: it is empty"
-    return line or announced.message or f"no error in the log (killed?); it ends with {end}"
+    return line or announced.message or f"no error in the log (killed? disk full?); it ends with {end}"
 
 
 def last_error(path: Path) -> str | None:

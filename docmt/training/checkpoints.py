@@ -1,8 +1,8 @@
 """Checkpoints that survive a kill at any moment.
 
 A checkpoint `step-N.pt` is valid only with `step-N.json`, written after it. This file contains the checksum and the
-updates with the best weights (`best-N.pt`), both for this training and for a longer one. The two newest checkpoints are
-kept, with their best weights.
+updates with the best weights (`best-N.pt`), both for this training and for a longer one. The two newest checkpoints of
+an unfinished training are kept, with their best weights.
 """
 
 import io
@@ -19,10 +19,9 @@ from docmt.checksums import sha256_file
 from docmt.errors import UserError
 from docmt.files import atomic_path, read_json, write_json
 from docmt.training.progress import TrainingState
+from docmt.training.settings import N_CHECKPOINTS
 
 log = logging.getLogger(__name__)
-
-N_KEPT = 2
 
 
 class CheckpointFolder:
@@ -39,7 +38,7 @@ class CheckpointFolder:
     def save(self, step: int, state: dict[str, Any]) -> None:
         """Write the state after update `step`. `state["best_steps"]` names the corresponding best weights."""
         self._write(f"step-{step:09d}", state, best_steps=state["best_steps"])
-        self._prune(step)
+        self.prune(step)
 
     def save_best(self, step: int, weights: dict[str, Any]) -> None:
         self._write(f"best-{step:09d}", weights)
@@ -167,19 +166,21 @@ class CheckpointFolder:
         names = (re.fullmatch(rf"{kind}-(\d+)\.pt", path.name) for path in self.folder.iterdir())
         return sorted(int(match[1]) for match in names if match)
 
-    def _prune(self, step: int) -> None:
+    def prune(self, step: int, n_kept: int = N_CHECKPOINTS) -> None:
         """Delete old checkpoints.
 
-        Kept are the two newest ones up to `step`, later ones from a longer training, and their best weights.
+        Kept are the newest ones up to `step`, later ones from a longer training, and their best weights.
         """
         steps = self._steps("step")
-        past = [number for number in steps if number <= step]
-        for number in past[:-N_KEPT]:
+        n_past = sum(number <= step for number in steps)
+        old = steps[: max(0, n_past - n_kept)]
+        for number in old:
             self._remove(f"step-{number:09d}")
-        remaining = [number for number in steps if number not in past[:-N_KEPT]]
+        remaining = steps[len(old) :]
         needed = {best for number in remaining for best in self._note(f"step-{number:09d}").get("best_steps", [])}
         for number in self._steps("best"):
-            if number not in needed and number < step:
+            # The checkpoint after the best weights at `step` is on disk, unless it was deleted itself.
+            if number not in needed and number <= step:
                 self._remove(f"best-{number:09d}")
 
     def _remove(self, name: str) -> None:

@@ -6,12 +6,15 @@ import sys
 from dataclasses import replace
 from typing import Annotated, Literal
 
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
 from docmt.commands import CommandGroup, settings_at
 from docmt.gpu_locks import claim_gpus
 from docmt.model_owners import record_owner
 from docmt.snakemake import CORES_PER_GPU
 from docmt.training.launching import is_lost_peer, launch, note_lost_peer
-from docmt.training.settings import LoggerName, RunSettings, TrainingFiles
+from docmt.training.settings import GraphsMode, LoggerName, RunSettings, TrainingFiles
 
 command = CommandGroup("train")
 
@@ -28,6 +31,8 @@ def train(
     nodes: int = 1,
     micro_batch_tokens: int = 0,
     loggers: list[LoggerName] | None = None,
+    keep_checkpoints: Annotated[int, Parameter(validator=Number(gte=0))] = 1,
+    graphs: GraphsMode = "off",
     fingerprint: str | None = None,
 ) -> int:
     """Train a model. To resume after an interruption, run the same command again.
@@ -48,6 +53,8 @@ def train(
         micro_batch_tokens: maximum number of tokens that a device computes at once. Updates stay the same. 0: fill GPU
             memory, or max_batch_tokens on a CPU.
         loggers: Lightning loggers, which write to `loggers/` next to the model.
+        keep_checkpoints: number of checkpoints that stay after the training, from the newest.
+        graphs: `auto` records updates as CUDA graphs, if there is a single GPU with flash attention.
         fingerprint: hash of all settings and data, recorded in the model. Default: hash of --settings.
     """
     if devices == 0:
@@ -88,6 +95,8 @@ def train(
             nodes=nodes,
             micro_batch_tokens=micro_batch_tokens or None,
             loggers=loggers or [],
+            keep_checkpoints=keep_checkpoints,
+            graphs=graphs,
             model_fingerprint=fingerprint,
         )
     except Interrupted as interruption:

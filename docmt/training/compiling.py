@@ -11,11 +11,12 @@ from typing_extensions import override
 
 from docmt.errors import UserError
 from docmt.models.attention.kernels import Kernel
-from docmt.models.attention.layout import CompiledLayout
+from docmt.models.attention.layout import AttentionLayout, CompiledLayout
 from docmt.models.batch import Batch
 from docmt.models.buffers import map_leaves
 from docmt.models.settings import ModelSettings
 from docmt.models.systems.transformer import sinusoids
+from docmt.training.filling import DeviceBatch
 from docmt.training.loss import LossModule
 
 log = logging.getLogger(__name__)
@@ -49,21 +50,18 @@ class CompiledPass:
         self.compiled = torch.compile(plain, fullgraph=True, dynamic=True, backend=backend)
         self.failure = ""
 
-    def __call__(self, batch: Batch) -> Tensor:
+    def __call__(self, batch: Batch | DeviceBatch) -> Tensor:
         """Return the result of `plain` for a batch."""
         tokens, layout = [getattr(batch, part) for part in self.parts], batch.layout
         sizes = [*map(len, tokens), *([layout.n_sentences] if layout.reads_context else [])]
         if self.compiled is None or min(sizes) < 2:  # torch specializes graphs to length 1
             return self.plain(*tokens, layout)
-        n_positions = max(
-            layout.n_positions(side, within=kind)
-            for side, kind in layout.index_kinds()
-            if kind in ("instance", "sentence")
-        )
-        form = self.settings.form
-        form.check_positions(n_positions)  # a graph has no errors to raise
-        table_TD = sinusoids(n_positions + form.position_offset, self.settings.width, device=tokens[0].device)
-        arguments = map_leaves((*tokens, CompiledLayout.of(layout, table_TD)), _of_any_length)
+        if isinstance(layout, AttentionLayout):
+            n_positions, form = layout.max_positions(), self.settings.form
+            form.check_positions(n_positions)  # a graph has no errors to raise
+            table_TD = sinusoids(n_positions + form.position_offset, self.settings.width, device=tokens[0].device)
+            layout = CompiledLayout.of(layout, table_TD)
+        arguments = map_leaves((*tokens, layout), _of_any_length)
         try:
             with _options():
                 return self.compiled(*arguments)

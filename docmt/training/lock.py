@@ -17,6 +17,7 @@ from typing import Any, Self
 from filelock import FileLock, Timeout
 
 from docmt.errors import UserError
+from docmt.files import describe_disk_full, read_facts
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +67,8 @@ class FolderLock:
             "started": datetime.now(UTC).isoformat(timespec="seconds"),
         }
         # Into the locked file itself: a file that replaces it would not be locked.
-        self.path.write_text(json.dumps(content, indent=1) + "\n", "utf-8")
+        with describe_disk_full(self.path):
+            self.path.write_text(json.dumps(content, indent=1) + "\n", "utf-8")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -76,11 +78,7 @@ class FolderLock:
 
 def read_status(folder: Path, name: str = FILE_NAME) -> dict[str, Any]:
     """Read a trainer's JSON file. Empty if it is missing or incomplete."""
-    try:
-        content = json.loads((Path(folder) / name).read_text("utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}
+    return read_facts(Path(folder) / name)
 
 
 def is_running(folder: Path) -> bool:

@@ -111,13 +111,14 @@ class MicroBatchSize:
                             raise
                         self._compute(task, drawn, module, optimizer)
 
+        n_pools = 2 if reader.fills else 1  # graphs keep memory of their own
         is_training = module.training
         module.train()
         # Trial batches draw dropout, which must not shift the random numbers of the training.
         with torch.random.fork_rng(devices=[fabric.device] if is_cuda else []):
             while True:
                 try:
-                    tokens = largest_that_fits(run, least=least, most=most, used=_used_memory)
+                    tokens = largest_that_fits(run, least=least, most=most, used=lambda: n_pools * _used_memory())
                     break
                 except OutOfMemory as error:
                     if not is_noted or error.n_instances == 1:

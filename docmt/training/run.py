@@ -26,7 +26,14 @@ from docmt.training.devices import make_fabric
 from docmt.training.lock import FolderLock
 from docmt.training.loggers import make_loggers
 from docmt.training.progress import write_history
-from docmt.training.settings import FROZEN_SENTENCES, LoggerName, RunSettings, TrainingFiles, TrainingSettings
+from docmt.training.settings import (
+    FROZEN_SENTENCES,
+    GraphsMode,
+    LoggerName,
+    RunSettings,
+    TrainingFiles,
+    TrainingSettings,
+)
 from docmt.training.tasks import TaskData, build_tasks
 from docmt.training.trainer import Trainer
 
@@ -43,12 +50,15 @@ def train(
     nodes: int = 1,
     micro_batch_tokens: int | None = None,
     loggers: Sequence[LoggerName] = (),
+    keep_checkpoints: int = 1,
+    graphs: GraphsMode = "off",
     model_fingerprint: str | None = None,
 ) -> None:
     """Train a model and write it with its history. All processes call this, and the first one writes.
 
     `micro_batch_tokens` is the maximum number of tokens that a device computes at once. None: see `MicroBatchSize`.
-    `loggers` write into a folder next to the model. `model_fingerprint` is recorded in the model.
+    `loggers` write into a folder next to the model. The newest `keep_checkpoints` checkpoints stay. `model_fingerprint`
+    is recorded in the model.
     """
     if seed < 0:
         raise UserError(f"seed {seed}: must not be negative")
@@ -90,6 +100,7 @@ def train(
             folder=folder,
             fabric=fabric,
             micro_batch_tokens=micro_batch_tokens,
+            graphs=graphs,
             loggers=make_loggers(loggers if fabric.is_global_zero else (), files.out.parent / "loggers", run=run),
         )
         model = trainer.run()
@@ -110,6 +121,7 @@ def train(
     job = {"device": fabric.device.type, "n_devices": fabric.world_size, "n_nodes": nodes, "sessions": sessions}
     job["micro_batch_tokens"] = trainer.reader.micro_batch_tokens or settings.training.max_batch_tokens
     write_job_facts(files.out, **job, checkpoints=folder.name, cpu_seconds=round(cpu_seconds, 1))
+    trainer.checkpoints.prune(state.step, keep_checkpoints)  # at last, so that a killed job can resume
 
 
 def _load_data(files: TrainingFiles, vocabulary: Vocabulary, pipeline: TextPipeline, *, needs_trees: bool) -> TaskData:

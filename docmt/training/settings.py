@@ -39,6 +39,9 @@ TASK_COLUMNS = ("passes", "train_loss", "dev_loss")
 LoggerName = Literal["csv", "tensorboard", "wandb", "mlflow"]
 """A logger of Lightning."""
 
+GraphsMode = Literal["auto", "off"]
+"""Whether a training records updates as CUDA graphs where it can."""
+
 
 class TrainingSettings(Settings):
     """The keys of a recipe that shape a model. The defaults train G-Transformer from scratch (Appendix B.2, C.1)."""
@@ -118,12 +121,26 @@ class TrainingSettings(Settings):
         return self
 
 
+N_CHECKPOINTS = 2  # during a training
+
+
 class Recipe(TrainingSettings):
     """A training recipe. The defaults train G-Transformer from scratch as in the paper (Appendix B.2, C.1)."""
 
     loggers: list[LoggerName] = []
     """Lightning loggers in addition to `history.csv`, written to `loggers/` of the run. `wandb` and `mlflow` only write
     files and contact no server. Changing loggers reruns nothing."""
+    keep_checkpoints: int = Field(default=1, ge=0, le=N_CHECKPOINTS)
+    """Number of checkpoints that a finished training keeps, from the newest. 1 can be continued with a larger
+    `max_steps`, and 2 is safe from a damaged file. Changes apply to later trainings."""
+    graphs: GraphsMode = "off"
+    """`auto`: record updates as CUDA graphs on one GPU with flash attention (docs/training.md). Results are equal up to
+    rounding and the random numbers of dropout, and a training can continue with either value. Not yet tested on a GPU.
+    Changing this reruns nothing."""
+
+
+# Recipe keys without effect on the model, which fingerprints exclude
+WITHOUT_EFFECT = ("loggers", "keep_checkpoints", "graphs")
 
 
 def history_columns() -> list[str]:

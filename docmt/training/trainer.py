@@ -33,13 +33,14 @@ from docmt.training.checkpoints import BackgroundWriter, CheckpointFolder, layou
 from docmt.training.compiling import compiled_loss
 from docmt.training.devices import DTYPES
 from docmt.training.entropy import EntropyMeter
+from docmt.training.graphs import Number, Results, UpdateGraphs, update_graphs
 from docmt.training.input_dropout import drop_trees
 from docmt.training.loggers import Loggers
 from docmt.training.loss import LossModule, ReplicatedLoss, ValidationSums
 from docmt.training.memory import MicroBatchSize, OutOfMemory, describe_oom
 from docmt.training.optimizer import build_optimizer, learning_rate_factor
 from docmt.training.progress import Schedule, Session, TaskState, TrainingState, write_history, write_progress
-from docmt.training.settings import TrainingSettings
+from docmt.training.settings import GraphsMode, TrainingSettings
 from docmt.training.tasks import Task
 from docmt.training.updates import Update, UpdateReader, read_ahead
 
@@ -68,6 +69,7 @@ class Trainer:
         fabric: Fabric,
         micro_batch_tokens: int | None = None,
         loggers: Loggers | None = None,
+        graphs: GraphsMode = "off",
     ) -> None:
         self.settings, self.seed, self.fabric, self.tasks = settings, seed, fabric, list(tasks)
         self.loggers = loggers or Loggers({})
@@ -82,6 +84,9 @@ class Trainer:
         kernel = kernel_for(fabric.device, dtype, model.settings.width // model.settings.heads)
         self.compiled = compiled_loss(self.raw_module, kernel) if settings.compile == "auto" else None
         self.raw_module.compiled = self.compiled
+        self.graphs: UpdateGraphs | None = None
+        if graphs == "auto":
+            self.graphs = update_graphs(self._compute, self.optimizer, model.settings, kernel=kernel, fabric=fabric)
         self.reader = UpdateReader(
             self.tasks,
             model.settings,
@@ -92,6 +97,7 @@ class Trainer:
             micro_batch_tokens=micro_batch_tokens,
             n_specials=model.n_specials,
             kernel=kernel,
+            fills=self.graphs is not None,
         )
         self.signals = StopSignals(fabric)
         self.measurements = MeasurementQueue(fabric, self.signals, has_scaler=self.scaler is not None)
@@ -130,6 +136,7 @@ class Trainer:
     def _train(self) -> None:
         state, schedule = self.state, self.schedule
         schedule.start_clock()
+        self.module.train()
         is_quiet = None if self.fabric.is_global_zero else True
         total = self.settings.max_steps
         with (
@@ -141,6 +148,7 @@ class Trainer:
                 # Before an update, because a resumed training may have stopped before a validation that was due.
                 if schedule.is_validation_due(state):
                     self._validate_and_save(bar)
+                    self.module.train()
                 elif is_save_due:
                     self._save()
                 if schedule.is_done(state):
@@ -182,7 +190,7 @@ class Trainer:
             torch.cuda.empty_cache()
 
     def _step(self, update: Update) -> None:
-        """Compute this process's share of an update: forward, loss, backward, clipping, optimizer step."""
+        """Make an update: draw its random numbers, compute this process's share, and count it."""
         started = perf_counter()
         state, settings, fabric, number = self.state, self.settings, self.fabric, update.index.task
         step = state.step + 1
@@ -191,12 +199,36 @@ class Trainer:
         # different numbers. The first one draws the same as a training on a single device.
         rank = [fabric.global_rank] if fabric.global_rank else []
         torch.manual_seed(int(np.random.SeedSequence((self.seed, step, *rank)).generate_state(1)[0]))
-        self.module.train()
+        factor = learning_rate_factor(step, settings.warmup_steps, settings.decay_steps)
+        groups = self.optimizer.param_groups
+        rates = [group["peak"] * factor for group in groups]
+        compute = self._compute if self.graphs is None else self.graphs
+        loss_sum, norm = compute(update, rates)
+        for group, rate in zip(groups, rates, strict=True):
+            group["lr"] = rate  # for checkpoints: graphs leave a tensor there
+        # On a GPU, the host is ahead here: loss and norm are read when they are logged (see `MeasurementQueue`).
+        seconds = perf_counter() - started
+        self.measurements.add(
+            Measurement(step, number, loss_sum, norm, max(rates), update.n_labels, update.n_tokens, seconds)
+        )
+        state.add_seconds(seconds)
+        state.step += 1
+        task = state.tasks[number]
+        task.position += 1
+        if task.position >= update.n_updates:
+            task.epoch, task.position = task.epoch + 1, 0
+
+    def _compute(self, update: Update, rates: Sequence[Number]) -> Results:
+        """Compute loss and gradients, and change the weights, without waiting for the device.
+
+        `UpdateGraphs` records this method. All numbers that change from update to update are then on the device.
+        """
+        settings, fabric = self.settings, self.fabric
         loss_sum = torch.zeros((), dtype=torch.float64, device=fabric.device)
         for index, micro_batch in enumerate(update.micro_batches, start=1):
             is_last = index == len(update.micro_batches)
             with (
-                describe_oom(self.tasks[number].train, micro_batch.instances, fabric.device),
+                describe_oom(self.tasks[update.index.task].train, micro_batch.instances, fabric.device),
                 # Gradients add up locally. Devices exchange them once, with the last backward pass.
                 contextlib.nullcontext() if is_last else fabric.no_backward_sync(self.module),
             ):
@@ -209,9 +241,8 @@ class Trainer:
             # momentum.
             for parameter in self.raw_module.unused_parameters(update.micro_batches[0].batch):
                 parameter.grad = None
-        for group in self.optimizer.param_groups:
-            group["lr"] = group["peak"] * learning_rate_factor(step, settings.warmup_steps, settings.decay_steps)
-        rate = max(group["lr"] for group in self.optimizer.param_groups)
+        for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
+            group["lr"] = rate
         if self.scaler is not None:
             # Before the norm is taken. Fabric refuses to do this for a fused optimizer.
             self.scaler.unscale_(self.optimizer.optimizer)
@@ -221,23 +252,17 @@ class Trainer:
             clip_grads_with_norm_(parameters, settings.max_gradient_norm, norm)
         self.optimizer.step()
         self.optimizer.zero_grad()
-        # On a GPU, the host is ahead here: loss and norm are read when they are logged (see `MeasurementQueue`).
-        seconds = perf_counter() - started
-        self.measurements.add(
-            Measurement(step, number, loss_sum, norm, rate, update.n_labels, update.n_tokens, seconds)
-        )
-        state.add_seconds(seconds)
-        state.step += 1
-        task = state.tasks[number]
-        task.position += 1
-        if task.position >= update.n_updates:
-            task.epoch, task.position = task.epoch + 1, 0
+        return loss_sum, norm
 
     def _can_repeat(self, failure: Exception) -> bool:
-        """True if a failed update can be repeated, from here on in smaller parts or without the compiler.
+        """True if a failed update can be repeated, from here on in smaller parts, or without graphs or the compiler.
 
         An update is a function of its number and of weights that it has not changed yet.
         """
+        if self.graphs is not None:
+            log.warning("training continues without CUDA graphs: %s", str(failure).partition("\n")[0])
+            self.graphs, self.reader.fills = None, False
+            return True
         if isinstance(failure, OutOfMemory) and failure.n_instances > 1:
             return self.micro_batch_size.halve(self.state.step + 1)
         is_alone = self.fabric.world_size == 1  # others are in an exchange of gradients, which nobody can repeat

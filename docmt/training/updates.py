@@ -12,7 +12,7 @@ import os
 import signal
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -22,10 +22,10 @@ from docmt.batching import fill_batches
 from docmt.errors import UserError
 from docmt.instances.storage import InstanceSet, expand_ranges
 from docmt.models.attention.kernels import Kernel
-from docmt.models.batch import Batch
 from docmt.models.settings import ModelSettings
 from docmt.processes import end_with_parent
 from docmt.text.vocabulary import N_SPECIALS
+from docmt.training.filling import FilledBatch
 from docmt.training.input_dropout import draw_numbers, drop_trees, drop_words
 from docmt.training.launching import SIGNALS
 from docmt.training.progress import TaskState
@@ -54,10 +54,13 @@ class UpdateIndex:
 
 @dataclass
 class MicroBatch:
-    """Instances that a device computes at once, by number in the task's training set, and their batch."""
+    """Instances that a device computes at once, by number in the task's training set, and their batch.
+
+    With graphs, the batch is a `FilledBatch`, and on the device a `DeviceBatch`.
+    """
 
     instances: np.ndarray
-    batch: Batch
+    batch: Any
 
 
 @dataclass
@@ -96,6 +99,7 @@ class UpdateReader:
     micro_batch_tokens: int | None = None  # maximum that a device computes at once; None means `max_batch_tokens`
     n_specials: int = N_SPECIALS  # ids below are not words
     kernel: Kernel = "padded"  # see `kernels.kernel_for`
+    fills: bool = False  # whether batches are filled up to few shapes
 
     def __post_init__(self) -> None:
         self._passes: list[tuple[int, list[np.ndarray]] | None] = [None for _ in self.tasks]
@@ -199,7 +203,7 @@ class UpdateReader:
                 src_S, tgt_N = np.concatenate(src), np.concatenate(tgt)
                 batch = drop_words(batch, src_S, tgt_N, probability=word_dropout, n_specials=self.n_specials)
                 batch = drop_trees(batch, np.array(trees), probability=settings.drop_rst)
-            packed.append(MicroBatch(all_B[part], batch.prepare(self.kernel)))
+            packed.append(MicroBatch(all_B[part], FilledBatch.of(batch) if self.fills else batch.prepare(self.kernel)))
         return Update(
             index,
             self.n_updates(index.task, index.epoch),

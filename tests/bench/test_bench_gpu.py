@@ -12,17 +12,16 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from docmt.bench import commands, environment
-from docmt.bench.dense import dense_loss
-from docmt.bench.rows import Workers, run_checks
-from docmt.bench.speed import Speed
+from benchmarks.gpu import acceptance, comparisons, environment
+from benchmarks.gpu.dense import dense_loss
+from benchmarks.gpu.outcomes import Outcome
+from benchmarks.gpu.rows import Workers, run_checks
+from benchmarks.gpu.speed import Speed
+from benchmarks.gpu.workload import Workload, model_settings, random_model
 from docmt.cli.main import main
-from docmt.decoding.decoder_step import IncrementalDecoder
+from docmt.decoding.incremental_decoder import IncrementalDecoder
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import GPU_BATCH_TOKENS, Translator
-from docmt.scenarios import comparisons
-from docmt.scenarios.outcomes import Outcome
-from docmt.scenarios.workload import Workload, model_settings, random_model
 from docmt.training.agreement import Interrupted
 from docmt.training.loss import LossModule
 
@@ -101,22 +100,22 @@ def test_the_file_is_json_and_names_no_users(tmp_path, monkeypatch):
     text = (tmp_path / "rows.json").read_text()
     assert not [name for name in ("alice", sys.prefix, "f4571f8a9a5d", str(Path(__file__).parents[2])) if name in text]
     first, second = (row for row in json.loads(text, parse_constant=pytest.fail)["rows"])
-    assert first["value"].startswith("RuntimeError: …/a.so, …/b.py, '-i', 'GPU-…', …/docmt/scenarios/comparisons.py (")
-    assert 'File "…/docmt/bench/rows.py"' in first["numbers"]["traceback"]
+    assert first["value"].startswith("RuntimeError: …/a.so, …/b.py, '-i', 'GPU-…', …/benchmarks/gpu/comparisons.py (")
+    assert 'File "…/benchmarks/gpu/rows.py"' in first["numbers"]["traceback"]
     assert second["numbers"] == {"a": "inf", "b": "nan", "c": 1.5, "d": 2}
 
 
 def test_budgets_exist_once_a_gpu_was_measured(monkeypatch):
     rows = {"speed/eager": Outcome("", numbers={"tokens_per_second": 80.0}, name="speed/eager", seconds=1.0)}
-    assert commands.compare("A", rows).verdict == "not measured yet"
+    assert acceptance.compare("A", rows).verdict == "not measured yet"
     for budget, verdict in ((100.0, "FAILED"), (85.0, "ok")):
-        monkeypatch.setitem(commands.BUDGETS, "A", {"speed/eager.tokens_per_second": budget})
-        assert commands.compare("A", rows).verdict == verdict
-    monkeypatch.setitem(commands.BUDGETS["A"], "probe.ms", 1.0)
-    assert commands.compare("A", rows) == Outcome(
-        "not measured: probe.ms", "not run", {next(iter(commands.BUDGETS["A"])): 80 / 85}
+        monkeypatch.setitem(acceptance.BUDGETS, "A", {"speed/eager.tokens_per_second": budget})
+        assert acceptance.compare("A", rows).verdict == verdict
+    monkeypatch.setitem(acceptance.BUDGETS["A"], "probe.ms", 1.0)
+    assert acceptance.compare("A", rows) == Outcome(
+        "not measured: probe.ms", "not run", {next(iter(acceptance.BUDGETS["A"])): 80 / 85}
     )
-    assert commands.compare("A", {}).verdict == "not run"
+    assert acceptance.compare("A", {}).verdict == "not run"
 
 
 @pytest.mark.parametrize(
@@ -153,6 +152,14 @@ def test_the_command_says_what_is_wrong(capsys, tmp_path):
         assert "--device cpu" in capsys.readouterr().err
 
 
+def test_the_package_alone_asks_for_a_clone(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr("docmt.cli.bench.ROOT", tmp_path)
+    assert main(["bench", "gpu", "--device", "cpu", "--out", str(tmp_path / "rows.json")]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "clone the repository" in line
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_rows_come_in_the_order_of_their_worth(monkeypatch, tmp_path):
     first, last = comparisons.scenario_names(on_gpu=True)
     kinds = list(dict.fromkeys(name.split("/")[0] for name in first))
@@ -160,7 +167,7 @@ def test_rows_come_in_the_order_of_their_worth(monkeypatch, tmp_path):
     assert sum(name.startswith("compiled/") for name in first) == 5
     assert {name.split("/")[0] for name in last} == {"compiled"}
     assert len({*first, *last}) == len(first) + len(last) == 6 * len(comparisons.PRESETS) + 1
-    monkeypatch.setattr("docmt.bench.rows._outcome", lambda name, *_: Outcome("", name=name))
+    monkeypatch.setattr("benchmarks.gpu.rows._outcome", lambda name, *_: Outcome("", name=name))
     out = tmp_path / "rows.json"
     assert main(["bench", "gpu", "--device", "cpu", "--tokens", "60", "--out", str(out)]) == 0
     names = [row["name"] for row in json.loads(out.read_text())["rows"]]
@@ -245,6 +252,6 @@ def test_plain_updates_are_not_called_compiled(has_failed, tmp_path, monkeypatch
 
 
 def test_gpus_in_use_are_left_alone(monkeypatch):
-    monkeypatch.setattr(commands, "claim_more", lambda names: names == ["0", "2"])
-    assert commands.on_all(pytest.fail, ["0", "1"]).verdict == "not run"
-    assert commands.on_all(Outcome, ["0", "2"]) == Outcome(["0", "2"])
+    monkeypatch.setattr(acceptance, "claim_more", lambda names: names == ["0", "2"])
+    assert acceptance.on_all(pytest.fail, ["0", "1"]).verdict == "not run"
+    assert acceptance.on_all(Outcome, ["0", "2"]) == Outcome(["0", "2"])

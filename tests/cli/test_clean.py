@@ -1,5 +1,6 @@
 """`docmt clean` finds unneeded files, deletes nothing else, and does nothing while the study runs."""
 
+import errno
 import json
 import os
 import shutil
@@ -133,6 +134,16 @@ def test_checkpoints_of_other_settings_stay(recorded, study):
     assert f"{FINISHED}/checkpoints/abc" not in paths
 
 
+@pytest.mark.parametrize("facts", [b"", b"\xff", b"[1]", b"1", b"[" * 100_000, b'{"checkpoints": ["def"]}', None])
+def test_damaged_facts_keep_checkpoints(facts, study):
+    (study / FINISHED / "checkpoints/def").mkdir()
+    if facts is None:
+        (study / FINISHED / "model.job.json").mkdir()
+    else:
+        (study / FINISHED / "model.job.json").write_bytes(facts)
+    assert not any(path.startswith(FINISHED) for path in leftovers())
+
+
 def test_links_and_copies_belong_to_the_user(study, tmp_path_factory):
     outside = tmp_path_factory.mktemp("outside")
     for name in ("runs/system/seed1/checkpoints/abc", "text/.dev.en.abcdefgh", "seed3/checkpoints"):
@@ -187,6 +198,15 @@ def test_nothing_is_deleted_while_the_study_is_locked(study, capsys):
     assert clean(study, "--delete") == 2
     assert "are still running" in capsys.readouterr().err
     assert (study / REMOVED).exists()
+
+
+def test_read_only_folder_is_named(study, monkeypatch, capsys):
+    def refuse(path):
+        raise OSError(errno.EROFS, "Read-only file system", "step3.pt")
+
+    monkeypatch.setattr("shutil.rmtree", refuse)
+    assert clean(study, "--delete") == 2
+    assert f"{study / FINISHED}/checkpoints/abc: cannot be deleted (Read-only file system)" in capsys.readouterr().err
 
 
 def test_a_folder_without_results_is_refused(tmp_path, capsys):

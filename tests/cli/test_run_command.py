@@ -325,7 +325,7 @@ def test_interrupted_and_locked_runs_are_explained(tmp_path):
     assert first.returncode == 1
     assert lines[-2:] == [
         "docmt: stopping; trainings save a checkpoint first",
-        "docmt: stopped: 0 of 67 results are made; the same command resumes",
+        "docmt: stopped: 0 of 70 results are made; the same command resumes",
     ]
     assert "Error" not in "".join(lines)
     logs = "".join(log.read_text() for log in (tmp_path / ".snakemake/log").glob("*.log"))
@@ -340,8 +340,8 @@ def test_errors_of_jobs_do_not_quote_settings(tmp_path):
     done = subprocess.run(call, cwd=tmp_path, env=environment, text=True, capture_output=True, check=False)
     assert done.returncode == 1
     *_, error, last = done.stderr.splitlines()
-    assert error.startswith("docmt: controlled_generate failed: no error in the log (killed?)")
-    assert last == "docmt: 0 of 67 results are made; the same command resumes; `docmt status` shows what failed"
+    assert error.startswith("docmt: controlled_generate failed: no error in the log (killed? disk full?)")
+    assert last == "docmt: 0 of 70 results are made; the same command resumes; `docmt status` shows what failed"
     assert "docmt controlled generate --settings '{…}' --out" in done.stderr
     assert '"n_train_documents"' not in done.stderr[done.stderr.index("Error in rule") :]
 

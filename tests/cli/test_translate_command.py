@@ -10,8 +10,8 @@ import torch
 from core_fixtures import DOCUMENTS, translate
 
 from docmt.cli.main import main
-from docmt.decoding import inference_model, translation
-from docmt.decoding.inference_model import prepare_search
+from docmt.decoding import decoding_model, translation
+from docmt.decoding.decoding_model import prepare_search
 from docmt.models.model_file import load_model
 
 
@@ -89,9 +89,9 @@ def test_the_precision_is_measured_unless_it_is_given(translate_bytes, monkeypat
     def measure(steps):
         return [step() for step in steps.values()] and "int8"
 
-    monkeypatch.setattr(inference_model, "FEW_WEIGHTS", 0)
+    monkeypatch.setattr(decoding_model, "FEW_WEIGHTS", 0)
     monkeypatch.setattr(
-        inference_model, "fastest_precision", lambda steps: [step() for step in steps.values()] and "int8"
+        decoding_model, "fastest_precision", lambda steps: [step() for step in steps.values()] and "int8"
     )
     monkeypatch.setattr(translation, "prepare_search", prepare)
     code, output, _ = translate_bytes(TEXT.encode(), *options)
@@ -101,8 +101,8 @@ def test_the_precision_is_measured_unless_it_is_given(translate_bytes, monkeypat
 
 
 def test_tiny_models_translate_in_float32_without_a_measurement(model, monkeypatch):
-    monkeypatch.setattr(inference_model, "fastest_precision", lambda _: "int8")
-    assert inference_model.precision_for(load_model(Path(model)).model) == "float32"
+    monkeypatch.setattr(decoding_model, "fastest_precision", lambda _: "int8")
+    assert decoding_model.precision_for(load_model(Path(model)).model) == "float32"
 
 
 def test_files_in_and_out(model, tmp_path, capsys):

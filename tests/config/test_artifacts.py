@@ -249,9 +249,10 @@ def test_chained_sentences_are_other_trees():
     assert chained.params == plain.params | {"sentences": "chain"}
 
 
-def test_loggers_are_in_no_fingerprint():
-    with_logger = smoke_study({"training": {"scratch": {"loggers": ["csv"]}}})
-    assert [artifact.fingerprint for artifact in with_logger.artifacts] == [
+@pytest.mark.parametrize("change", [{"loggers": ["csv"]}, {"graphs": "auto"}])
+def test_loggers_and_graphs_are_in_no_fingerprint(change):
+    changed = smoke_study({"training": {"scratch": change}})
+    assert [artifact.fingerprint for artifact in changed.artifacts] == [
         artifact.fingerprint for artifact in smoke_study().artifacts
     ]
 

@@ -2,6 +2,7 @@
 """Studies that start from published models: keys, files and jobs."""
 
 import json
+import re
 
 import pytest
 from smoke_study import StudyView, smoke_values
@@ -9,7 +10,7 @@ from smoke_study import StudyView, smoke_values
 from docmt.cli.main import main
 from docmt.config.loading import load_config, merge
 from docmt.config.plan import Plan
-from docmt.config.systems import model_settings
+from docmt.config.systems import Run, model_settings
 from docmt.config.user_files import content_digest
 from docmt.errors import UserError
 from docmt.models.presets import SIZES
@@ -99,6 +100,58 @@ def test_catalog_model_is_fetched(tmp_path, monkeypatch):
     (tmp_path / name).mkdir()
     with pytest.raises(UserError, match=f"{name}/config.json: no such file"):
         plan()
+
+
+PUBLISHED = {"instances": "sentences", "init": {"pretrained": "opus"}}
+
+
+def with_row(row):
+    return merge(study(), {"systems": {"opus": row}})
+
+
+def test_published_model_is_a_row_without_training(folder):
+    config = load_config(merge(with_row(PUBLISHED), {"seeds": [1, 2]}))
+    view = StudyView(config)
+    assert [run for run in view.scored if run.system == "opus"] == [Run("smoke", "opus", 1)]
+    assert "opus" not in {run.system for run in view.trained}
+    model = view.model("smoke", "opus", "1")
+    assert (model.rules, model.files) == (("models_import",), ["results/smoke/runs/opus/seed1/model.pt"])
+    assert model.input_files("published") == ["opus/config.json", "opus/pytorch_model.bin"]
+    assert model.file in view.hypotheses("smoke", "opus", "1", "test_smoke").input_files("model")
+    assert model.file in view.probabilities("smoke", "opus", "1", "pronoun").input_files("model")
+    before = model.fingerprint
+    (folder / "pytorch_model.bin").write_text("other")
+    content_digest.cache_clear()
+    assert StudyView(config).model("smoke", "opus", "1").fingerprint != before
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"init": {"pretrained": "opus"}}, "instances is missing"),
+        (PUBLISHED | {"size": "base"}, "a published model without architecture and recipe is not trained: remove size"),
+        (PUBLISHED | {"training": {"max_steps": 1}}, "is not trained: remove training"),
+        (PUBLISHED | {"recipe": "scratch"}, "architecture is missing"),
+        (PUBLISHED | {"init": {"pretrained": "other"}}, "init.pretrained is 'other', but text.pretrained of dataset"),
+        (PUBLISHED | {"decoding": {"context": "none"}}, "decoding.context 'none' skips the context module"),
+        (PUBLISHED | {"instances": "documents_with_trees"}, None),
+    ],
+)
+def test_published_row_has_no_settings_of_models(folder, row, message):
+    if message is None:
+        load_config(with_row(row))
+        return
+    with pytest.raises(UserError, match=re.escape(message)):
+        load_config(with_row(row))
+
+
+@pytest.mark.parametrize("key", ["init", "use_model_of"])
+def test_no_system_starts_from_a_published_row(folder, key):
+    row = {"instances": "sentences", key: "opus"}
+    if key == "init":
+        row |= {"architecture": "sentence_transformer", "recipe": "scratch", "size": "opus_mt"}
+    with pytest.raises(UserError, match="'opus' is a published model, which is not trained"):
+        load_config(merge(with_row(PUBLISHED), {"systems": {"other": row}}))
 
 
 def test_missing_folder_is_reported_early(folder):

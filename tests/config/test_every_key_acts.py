@@ -22,12 +22,13 @@ from docmt.errors import UserError
 from docmt.report.case_studies import choose_cases
 from docmt.report.claims.judging import claims_table
 from docmt.report.input_files import read_histories
+from docmt.report.markup import to_latex
 from docmt.report.page import build_report
 from docmt.report.report_files import ReportFiles
 from docmt.report.score_files import COLUMNS, TYPES
 from docmt.report.study_facts import StudyFacts
 from docmt.report.study_tables import case_table
-from docmt.report.tables import to_csv, to_latex, to_text
+from docmt.report.tables import to_csv, to_text
 from docmt.settings import sections
 
 TSV = {"reader": "tsv", "columns": [1, 2]}
@@ -150,6 +151,7 @@ CHANGES: dict[str, dict[str, Any]] = {
         "systems.rst_own.datasets": ["smoke"],
         "systems.rst_own.instances": "documents_with_trees",
     },
+    "evaluation.external": {"evaluation.external": {"MetricX": {"smoke/smoke": {"theirs": "x.txt"}}}},
     "systems.sentence_transformer.hypotheses": {"systems.theirs.hypotheses": {"smoke/smoke": "u.de"}},
     "systems.sentence_transformer.log_probabilities": {"systems.theirs.log_probabilities": {}},
     "systems.sentence_transformer.instances": {"systems.sentence_transformer.instances": "documents"},

@@ -18,9 +18,11 @@ IDLE = {
     "evaluation.comet.batch_size",
     "evaluation.comet.gpus",
     "evaluation.comet.program",
-    "training.finetune.loggers",
-    "training.scratch.loggers",
-    "training.pretrain.loggers",
+    *(
+        f"training.{recipe}.{key}"
+        for recipe in ("finetune", "scratch", "pretrain")
+        for key in ("loggers", "keep_checkpoints", "graphs")
+    ),
 }
 """Keys that change no content."""
 

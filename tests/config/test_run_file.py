@@ -55,6 +55,15 @@ def run_file(folder):
     return path
 
 
+@pytest.mark.parametrize("name", ["", ".snakemake"])
+def test_read_only_study_is_refused(name, folder, monkeypatch):
+    read_only = folder / name
+    read_only.mkdir(exist_ok=True)
+    monkeypatch.setattr("os.access", lambda path, mode: Path(path).absolute() != read_only)
+    with pytest.raises(UserError, match="is read-only: run a copy of the study"):
+        load_plan(workflow(is_main_process=True), VALUES)
+
+
 def job_plan(path):
     """The plan in a job."""
     return load_plan(workflow(path, is_main_process=False), json.loads(path.read_text(encoding="utf-8")))

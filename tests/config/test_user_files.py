@@ -54,12 +54,35 @@ def test_large_file_is_hashed_once(folder, monkeypatch):
     content_digest(file)
 
 
-def test_bad_cache_costs_only_time(folder, monkeypatch):
+def test_blocked_cache_costs_only_time(folder, monkeypatch):
     monkeypatch.setattr(user_files, "LARGE_BYTES", 0)
     monkeypatch.setattr(user_files, "SETTLED_SECONDS", -1)
     (folder / "resources").write_text("a file where a folder is needed")
     write(folder / "a.en", "one")
     assert content_digest(folder / "a.en") == sha256_file(folder / "a.en")
+
+
+CACHES = [b"", b"\xff\x00", b"[]", b"null", b"1", b'"a"', b'{"PATH": 1}', b'{"PATH": []}', b'{"PATH": {"state": 1}}']
+CACHES += [b'{"PATH": {"state": STATE, "sha256": 1}}', b"[" * 100_000, b"9" * 5000, None]
+
+
+@pytest.mark.parametrize("content", CACHES, ids=lambda content: str(content)[:40])
+def test_damaged_cache_costs_only_time(content, folder, monkeypatch):
+    monkeypatch.setattr(user_files, "LARGE_BYTES", 0)
+    monkeypatch.setattr(user_files, "SETTLED_SECONDS", -1)
+    file, cache = folder / "a.en", folder / user_files.CACHE
+    write(file, "one")
+    content_digest(file)
+    entry = json.loads(cache.read_text())[str(file)]
+    cache.unlink()
+    if content is None:
+        cache.mkdir()
+    else:
+        state = json.dumps(entry["state"]).encode()
+        cache.write_bytes(content.replace(b"PATH", str(file).encode()).replace(b"STATE", state))
+    content_digest.cache_clear()
+    assert content_digest(file) == sha256_file(file)
+    assert content is None or json.loads(cache.read_text())[str(file)] == entry, "the cache was replaced"
 
 
 def test_missing_files_are_named_with_their_key(folder):
@@ -145,6 +168,10 @@ def test_user_files_among_results_need_no_record(folder):
         ("link/corpora/mine/en-de/all.en", "corpora_read, mine all en-de"),
         ("results/smoke/text/pipeline.json", "save_pipeline, smoke"),
         ("results/report/report.html", "report_render"),
+        ("results/report/summary.txt", "report_render"),
+        ("results/report/tables/mine.en", "report_render"),
+        ("results/report/figures/a/mine.en", "report_render"),
+        ("results/corpora/smoke/en-de/suites/ellipsis.jsonl", "corpora_read, smoke train en-de"),
         ("results/smoke/runs/rst_mix/seed1/model.pt", "train, smoke rst_mix"),
     ],
 )

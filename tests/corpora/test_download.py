@@ -292,6 +292,18 @@ def test_fetch_tries_the_next_address(server, tmp_path):
     assert len(server.requests) == n_requests, "a file that is there and right is not fetched again"
 
 
+@pytest.mark.parametrize("content", [b"", b"\xff", b"[]", b"1", b'{"a.txt": []}', b"[" * 100_000])
+def test_damaged_record_is_replaced(content, server, tmp_path):
+    addresses = [{"url": server.plan("/a.txt", {"body": CONTENT})}]
+    corpus = entry({"a.txt": {"addresses": addresses, "sha256": sha256(CONTENT)}})
+    (tmp_path / "a.txt").write_bytes(CONTENT)
+    (tmp_path / "fetched.json").write_bytes(content)
+    for _ in range(2):
+        assert fetch_corpus(corpus, tmp_path).keys() == {"a.txt"}
+    assert not server.requests
+    assert is_content(tmp_path / "a.txt")
+
+
 def test_fetch_says_where_to_put_the_file(server, tmp_path):
     addresses = [{"url": server.plan("/lost", {"status": 404})}, {"url": server.plan("/bad", {"body": b"bad"})}]
     corpus = entry({"a.txt": {"addresses": addresses, "sha256": sha256(CONTENT)}})

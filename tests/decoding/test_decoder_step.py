@@ -11,8 +11,9 @@ from core_fixtures import document_trees, make_model, random_sentence
 
 from docmt.decoding import decoder_step
 from docmt.decoding.beam_search import BeamSearch, encode_source
-from docmt.decoding.decoder_step import DecoderStep, IncrementalDecoder
-from docmt.decoding.inference_model import prepare_search
+from docmt.decoding.decoder_step import DecoderStep
+from docmt.decoding.decoding_model import prepare_search
+from docmt.decoding.incremental_decoder import IncrementalDecoder
 from docmt.decoding.settings import DecodingSettings
 from docmt.models.attention.layout import AttentionLayout
 

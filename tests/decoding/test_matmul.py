@@ -9,7 +9,8 @@ from core_fixtures import DOCUMENTS, make_model, translate
 from plain_search import teacher_forced
 
 from docmt.decoding.beam_search import search_instances
-from docmt.decoding.inference_model import FloatMatmul, InferenceTransformer, Int8Matmul, prepare_model, prepare_search
+from docmt.decoding.decoding_model import DecodingModel, prepare_model, prepare_search
+from docmt.decoding.matmuls import FloatMatmul, Int8Matmul
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Translator
 from docmt.errors import UserError
@@ -60,7 +61,7 @@ def test_products_equal_linear_maps(shape, has_bias, dtype):
 @pytest.mark.parametrize("has_vnni", [pytest.param(True, marks=NEEDS_VNNI), False])
 @pytest.mark.parametrize("has_bias", [True, False])
 def test_int8_products_are_as_near_as_their_rounding(monkeypatch, has_bias, has_vnni):
-    monkeypatch.setattr("docmt.decoding.inference_model.cpu_has_vnni", lambda: has_vnni)
+    monkeypatch.setattr("docmt.decoding.matmuls.cpu_has_vnni", lambda: has_vnni)
     torch.manual_seed(0)
     # Outputs of very different size, and one that is always 0.
     weight = torch.randn(30, 64) * torch.logspace(-3, 2, 30)[:, None]
@@ -83,12 +84,12 @@ def test_int8_products_are_as_near_as_their_rounding(monkeypatch, has_bias, has_
 def test_a_prepared_model_computes_as_the_model(architecture):
     model = random_model(architecture)
     tokens, layout = random_batch(model.settings)
-    names = {"float32": InferenceTransformer(model), "int8": InferenceTransformer(model, Int8Matmul)}
+    names = {"float32": DecodingModel(model), "int8": DecodingModel(model, Int8Matmul)}
     with torch.inference_mode():
         expected_SD = model.encode(torch.from_numpy(tokens), layout)
         for name, prepared in names.items():
-            found_SD = prepared.encode(torch.from_numpy(tokens), layout)
-            for found, expected in ((found_SD, expected_SD), (prepared.logits(found_SD), model.logits(expected_SD))):
+            found_SD = prepared.transformer.encode(torch.from_numpy(tokens), layout)
+            for found, expected in ((found_SD, expected_SD), (prepared.output(found_SD), model.logits(expected_SD))):
                 if name == "float32":
                     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
                 else:
@@ -117,10 +118,12 @@ def test_prepared_model_keeps_its_weights():
     tokens, layout = random_batch(model.settings)
     prepared = prepare_search(model, DecodingSettings(), "cpu")
     with torch.inference_mode():
-        before_SD = prepared.encode(torch.from_numpy(tokens), layout)
+        before_SD = prepared.transformer.encode(torch.from_numpy(tokens), layout)
         for parameter in model.parameters():
             parameter.zero_()
-        torch.testing.assert_close(prepared.encode(torch.from_numpy(tokens), layout), before_SD, rtol=0, atol=0)
+        torch.testing.assert_close(
+            prepared.transformer.encode(torch.from_numpy(tokens), layout), before_SD, rtol=0, atol=0
+        )
 
 
 @pytest.mark.parametrize(
@@ -134,7 +137,9 @@ def test_prepared_model_keeps_its_weights():
 )
 def test_low_precision_translates_what_was_learned_by_heart(overfitted, architecture, precision):
     translator = Translator(load_model(overfitted(architecture)), DecodingSettings(precision=precision))
-    assert {p.dtype for p in translator.model.parameters()} == {getattr(torch, precision.replace("int8", "float32"))}
+    assert {p.dtype for p in translator.model.transformer.parameters()} == {
+        getattr(torch, precision.replace("int8", "float32"))
+    }
     found = [sentence for document in translator.translate_documents(DOCUMENTS) for sentence in document]
     expected = [translate(sentence) for document in DOCUMENTS for sentence in document]
     assert sum(one == other for one, other in zip(found, expected, strict=True)) >= 18  # of 20

@@ -6,7 +6,7 @@ import torch
 from core_fixtures import make_batch, make_model, random_sentence
 from plain_search import search
 
-from docmt.decoding.decoder_step import BLOCK, BlockwiseTopK
+from docmt.decoding.top_k import BLOCK, BlockwiseTopK
 from docmt.text.vocabulary import BOS, EOD, EOS, N_SPECIALS
 
 ARCHITECTURES = [

@@ -7,6 +7,7 @@ import torch
 from core_fixtures import DOCUMENTS, translate
 
 from docmt.decoding import beam_search, translation
+from docmt.decoding.decoding_model import DecodingModel
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import GPU_BATCH_TOKENS, Translator, run_in_batches
 from docmt.errors import UserError
@@ -60,7 +61,7 @@ def test_no_items_make_no_batches():
 
 
 def test_gpu_takes_large_batches(overfitted, monkeypatch):
-    monkeypatch.setattr(translation, "prepare_search", lambda model, *_: model)
+    monkeypatch.setattr(translation, "prepare_search", lambda model, *_: DecodingModel(model))
     trained = load_model(overfitted("g_transformer"))
     budgets = [(4096, "cpu", 4096), (4096, "cuda", GPU_BATCH_TOKENS), (1_000_000, "cuda", 1_000_000)]
     for tokens, device, expected in budgets:

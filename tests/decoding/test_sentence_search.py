@@ -12,6 +12,7 @@ from plain_search import pack_sources, sources, teacher_forced
 from docmt.cli.main import main
 from docmt.decoding.beam_search import BeamHypothesis, TargetSymbols, join_sentences, search_instances, search_sentences
 from docmt.decoding.contrastive_scoring import Candidate, TargetScorer, instance_log_probabilities
+from docmt.decoding.decoding_model import DecodingModel
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Translator, search_best
 from docmt.errors import UserError
@@ -32,7 +33,9 @@ PLAIN = TargetSymbols()
 
 
 def run(model, documents, context="document", *, way=search_sentences, symbols=PLAIN, **values):
-    return way(model, *pack_sources(model, documents, context=context), DecodingSettings(**values), symbols)
+    return way(
+        DecodingModel(model), *pack_sources(model, documents, context=context), DecodingSettings(**values), symbols
+    )
 
 
 @pytest.mark.parametrize(("architecture", "context"), USES)

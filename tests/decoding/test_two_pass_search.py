@@ -9,7 +9,7 @@ from plain_search import pack_sources, sources
 
 from docmt.decoding.beam_search import PLAIN_SYMBOLS, TargetSymbols, search_sentences
 from docmt.decoding.contrastive_scoring import Candidate, TargetScorer, instance_log_probabilities
-from docmt.decoding.inference_model import prepare_search
+from docmt.decoding.decoding_model import DecodingModel, prepare_search
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Translator
 from docmt.decoding.two_pass_search import TwoPassSearch
@@ -23,7 +23,8 @@ COUNTS = (1, 4, 9, 2)
 
 
 def two_passes(model, documents, *, symbols=PLAIN_SYMBOLS, **values):
-    return TwoPassSearch(model, *pack_sources(model, documents), DecodingSettings(**LIMITS | values), symbols)
+    prepared = DecodingModel(model)
+    return TwoPassSearch(prepared, *pack_sources(model, documents), DecodingSettings(**LIMITS | values), symbols)
 
 
 def batch_of(model, src, sentences, drafts, *start):
@@ -55,7 +56,8 @@ def test_cached_scores_equal_teacher_forcing(beam_size):
 
 def test_drafts_are_what_the_sentence_model_finds():
     model, documents = make_model("cadec"), sources(COUNTS)
-    plain = search_sentences(model, *pack_sources(model, documents, context="none"), DecodingSettings(**LIMITS))
+    packed = pack_sources(model, documents, context="none")
+    plain = search_sentences(DecodingModel(model), *packed, DecodingSettings(**LIMITS))
     assert drafts_of(two_passes(model, documents), documents) == [hypothesis.sentences for hypothesis in plain]
 
 
@@ -138,7 +140,7 @@ def test_both_passes_in_low_precision(precision, tolerance):
     """Both precisions score the same translations and drafts."""
     model, documents = make_model("cadec"), sources((4, 2), seed=6)
     settings = DecodingSettings(precision=precision, **LIMITS)
-    search = two_passes(prepare_search(model, settings, "cpu"), documents)
+    search = TwoPassSearch(prepare_search(model, settings, "cpu"), *pack_sources(model, documents), settings)
     found, drafts = search.run(), drafts_of(search, documents)
     for src, hypothesis, drafted in zip(documents, found, drafts, strict=True):
         n_labels = hypothesis.log_probability / hypothesis.score
@@ -184,7 +186,7 @@ def test_forced_translations_have_source_drafts(trained):
     for candidate, score in zip(candidates, found, strict=True):
         src = [trained.encode(sentence, "src") for sentence in candidate.src]
         tgt = [trained.encode(sentence, "tgt")[1:-1] for sentence in candidate.tgt]
-        search = TwoPassSearch(trained.model, *pack_sources(trained.model, [src]), settings)
+        search = TwoPassSearch(DecodingModel(trained.model), *pack_sources(trained.model, [src]), settings)
         batch = batch_of(trained.model, src, tgt, drafts_of(search, [src])[0])
         assert score == pytest.approx(float(instance_log_probabilities(trained.model, batch)[0]), rel=1e-4)
 

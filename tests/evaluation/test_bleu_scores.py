@@ -50,6 +50,7 @@ def test_perfect_translation_scores_hundred_in_every_metric():
         "tokenized s-BLEU": 6,
         "tokenized d-BLEU (instances)": 3,
         "chrF": 6,
+        "d-chrF (documents)": 2,
     }
 
 
@@ -69,6 +70,7 @@ FIXED = {
     "tokenized s-BLEU": 46.237261,
     "tokenized d-BLEU (instances)": 51.165759,
     "chrF": 72.353873,
+    "d-chrF (documents)": 72.063482,
 }
 
 
@@ -108,7 +110,7 @@ def test_unaligned_hypotheses_get_document_scores_only():
     assert "s-BLEU" not in scores_by_metric(mixed)
     translations = [["Der Hund ist müde, und er schläft. Sie sagte: „Komm her!“"], REFERENCE[2:4], ["Ende"]]
     rows = scores_by_metric(make_hypotheses(translations, aligned=False))
-    documents = ["d-BLEU (instances)", "d-BLEU (documents)", "tokenized d-BLEU (instances)"]
+    documents = ["d-BLEU (instances)", "d-BLEU (documents)", "tokenized d-BLEU (instances)", "d-chrF (documents)"]
     assert list(rows) == [*documents, "length ratio", "sentence count preserved"]
     preserved = rows["sentence count preserved"]
     assert (preserved["value"], preserved["n"]) == (pytest.approx(100 / 3), 3)

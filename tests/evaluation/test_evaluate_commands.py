@@ -99,7 +99,8 @@ def test_compare_finds_the_worse_system(tmp_path, text, capsys):
         rows = {(row["system"], row["metric"]): row for row in csv.DictReader(file)}
     assert float(rows["bad", "s-BLEU"]["difference"]) < -10
     assert float(rows["bad", "s-BLEU"]["p"]) < 0.01
-    assert [metric for system, metric in rows if system == str(documents)] == ["d-BLEU (documents)"]
+    of_documents = ["d-BLEU (documents)", "d-chrF (documents)"]
+    assert [metric for system, metric in rows if system == str(documents)] == of_documents
     assert float(rows[str(documents), "d-BLEU (documents)"]["difference"]) == 0
 
 
@@ -121,9 +122,12 @@ def test_compare_finds_documents_at_blank_lines(tmp_path, capsys):
     assert "nrefs:2" in "".join(map(str, lines))
     assert compare(write_lines(short, ["x"])) == 2
     assert "1 lines, but the test set has 3 sentences in 2 documents" in capsys.readouterr().err
-    # As many lines as the reference, but not where its sentences are.
+    # As many lines as the reference, but other documents.
     assert compare(write_lines(shifted, ["Ein Satz .", "", "Noch ein Satz .", "", "Das Ende ist nah ."])) == 2
-    assert "x.de: line 3 has text, but this line of the reference is blank" in capsys.readouterr().err
+    assert "x.de: 3 lines in 3 documents, by blank lines, but the test set has 3 sen" in capsys.readouterr().err
+    assert compare(same, write_lines(shifted, ["Ein Satz . Noch", "ein Satz", ".", "", "Das Ende ist nah ."])) == 0
+    printed = capsys.readouterr()
+    assert f"{shifted}: 1 of 2 documents re-aligned to the reference (3 lines to 2 sentences)" in printed.err
     # A second reference in the form of the first.
     for _ in range(2):  # the same command replaces its own output
         assert compare(same, references=(reference, same), out=tmp_path / "table.csv") == 0

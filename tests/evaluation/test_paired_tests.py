@@ -285,7 +285,7 @@ def test_only_metrics_over_shared_segments_are_compared():
     settings = EvaluationSettings()
     whole, single = make_run(reference, aligned=False, length=4), make_run(reference)
     names = [row.metric for row in compare([whole], [single], reference, settings)]
-    assert names == ["d-BLEU (documents)"]
+    assert names == ["d-BLEU (documents)", "d-chrF (documents)"]
     both = [row.metric for row in compare([single], [single], reference, settings)]
     assert both == ["s-BLEU", "d-BLEU (instances)", "d-BLEU (documents)", "chrF"]
 

@@ -1,4 +1,7 @@
-"""Random models of real classes from transformers have the same logits and greedy output after conversion."""
+"""Random models of real classes from transformers have the same logits and greedy output after conversion.
+
+Each is imported by itself, and by the command of a study, with the vocabulary and the text pipeline of the study.
+"""
 
 import numpy as np
 import pytest
@@ -6,9 +9,11 @@ import torch
 from core_fixtures import assert_close
 from published_models import CONFIGS, LINES, write_text
 
+from docmt.cli.main import main
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Source, Translator
 from docmt.models.attention.layout import AttentionLayout
+from docmt.models.model_file import load_model
 from docmt.models.published.importing import import_model
 from docmt.models.systems.transformer import sinusoids
 from docmt.text.vocabulary import EOS
@@ -25,11 +30,12 @@ CLASSES = {
 SENTENCES = LINES[:8]
 
 
-@pytest.fixture(scope="module", params=CONFIGS)
+@pytest.fixture(scope="module", params=[(family, of_study) for family in CONFIGS for of_study in (False, True)])
 def both(request, tmp_path_factory):
     """The family, the model from transformers, the symbols of its rows, and docmt's model."""
-    folder = tmp_path_factory.mktemp(request.param)
-    symbols, config = write_text(folder, request.param)
+    family, of_study = request.param
+    folder = tmp_path_factory.mktemp(family)
+    symbols, config = write_text(folder, family)
     kind = getattr(transformers, CLASSES[config["model_type"]])
     torch.manual_seed(0)
     model = kind(kind.config_class(**{key: value for key, value in config.items() if key != "model_type"})).eval()
@@ -38,14 +44,23 @@ def both(request, tmp_path_factory):
             if "embed_positions" not in name:
                 parameter.copy_(torch.randn_like(parameter) * 0.3 + ("norm.weight" in name))
         model.model.shared.weight[config["pad_token_id"]] = 0
-        if request.param == "marian":
+        if family == "marian":
             model.final_logits_bias.normal_()
     model.save_pretrained(folder)
-    if request.param == "marian":  # transformers has other rates than Marian, see docs/pretrained.md
+    if family == "marian":  # transformers has other rates than Marian, see docs/pretrained.md
         for side in (model.model.encoder, model.model.decoder):
             table = sinusoids(config["max_position_embeddings"], config["d_model"])
             side.embed_positions.weight.data = table[: config["max_position_embeddings"]].clone()
-    return request.param, model, symbols, import_model(folder, languages=("en", "de"))
+    trained = import_model(folder, languages=("en", "de"))
+    if of_study:
+        files = {"vocabulary": folder / "vocabulary.txt", "pipeline": folder / "pipeline.json"}
+        trained.vocabulary.save(files["vocabulary"])
+        trained.pipeline.save(files["pipeline"])
+        words = [word for name, file in files.items() for word in (f"--{name}", str(file))]
+        out = folder / "model.pt"
+        assert main(["models", "import-for-study", str(folder), *words, "--fingerprint", "f", "--out", str(out)]) == 0
+        trained = load_model(out, fingerprint="f")
+    return family, model, symbols, trained
 
 
 def their_ids(family, symbols, trained, ids):

@@ -15,6 +15,7 @@ from core_fixtures import (
 )
 
 from docmt.decoding.beam_search import TargetSymbols, search_instances
+from docmt.decoding.decoding_model import DecodingModel
 from docmt.decoding.settings import DecodingSettings
 from docmt.errors import UserError
 from docmt.instances.packing import BoundaryTokens
@@ -92,7 +93,7 @@ def test_forced_first_label_is_no_word(architecture):
     layout = AttentionLayout.of_source(np.array([5, 3]), np.array([2]), settings=model.settings)
     symbols = TargetSymbols(start=EOS, forced=BOS)
     settings = DecodingSettings(beam_size=1, max_length_ratio=1e-9, max_length_offset=5)
-    (found, *_) = search_instances(model, np.concatenate(src), layout, settings, symbols)[0]
+    (found, *_) = search_instances(DecodingModel(model), np.concatenate(src), layout, settings, symbols)[0]
     assert len(found.sentences) == 2
     assert all(1 <= len(words) <= 5 for words in found.sentences)
     assert not {BOS, EOS} & {word for words in found.sentences for word in words}

@@ -14,7 +14,7 @@ from core_fixtures import (
     random_documents,
 )
 
-from docmt.bench.dense import dense_loss
+from benchmarks.gpu.dense import dense_loss
 from docmt.instances.storage import load_instances
 from docmt.models.batch import collate
 from docmt.models.model_file import boundary_tokens

@@ -7,9 +7,9 @@ import pytest
 from docmt.cli.main import main
 from docmt.errors import UserError
 from docmt.report.case_studies import choose_cases, read_cases
+from docmt.report.markup import write_table
 from docmt.report.settings import ReportSettings
 from docmt.report.study_tables import case_table
-from docmt.report.tables import write_table
 
 SOURCE = ["s0", "s1", "s2", "t0", "t1"]
 REFERENCE = ["der Hund", "die Katze", "das | Haus", "ein Mann", "eine Frau"]

@@ -11,7 +11,8 @@ from score_rows import render_report, score, write_scores
 
 from docmt.errors import UserError
 from docmt.report.costs import RECORDS, costs_table, read_costs
-from docmt.report.tables import to_latex, to_text
+from docmt.report.markup import to_latex
+from docmt.report.tables import to_text
 
 HEADER = "s\th:m:s\tmax_rss\tmax_vms\tmax_uss\tmax_pss\tio_in\tio_out\tmean_load\tcpu_time\n"
 STAGES = {

@@ -1,13 +1,17 @@
 """Figures in the layout of a paper: positions, colors and bytes."""
 
 import json
+import math
+import re
+import zlib
 
 import pandas as pd
 import pytest
 from score_rows import history, long_table, score, write_scores
 
 from docmt.cli.main import main
-from docmt.report.figures import axis_positions, draw_plot, study_styles, training_curves, write_plot
+from docmt.report.curves import loss_limits, training_curves
+from docmt.report.figures import axis_positions, draw_plot, study_styles, write_plot
 from docmt.report.settings import ReportSettings
 from docmt.report.styles import COLORS
 
@@ -113,7 +117,7 @@ def test_equal_numbers_give_equal_bytes_whatever_their_order(tmp_path):
     for folder, ordered in (("one", rows), ("two", rows[::-1])):
         (tmp_path / folder).mkdir()
         write_plot(tmp_path / folder / "f", draw(ordered))
-    for suffix in ("svg", "png", "csv"):
+    for suffix in ("svg", "png", "pdf", "csv"):
         assert (tmp_path / f"one/f.{suffix}").read_bytes() == (tmp_path / f"two/f.{suffix}").read_bytes()
 
 
@@ -179,7 +183,7 @@ def test_command_draws_scores_or_histories(tmp_path, capsys):
     assert run_figure(tmp_path, "--scores", str(scores), "--fingerprints", "other") == 2
     assert "system a64" in capsys.readouterr().err
     assert run_figure(tmp_path, "--scores", str(scores)) == 0
-    assert {path.suffix for path in tmp_path.glob("figure_2.*")} == {".svg", ".png", ".csv"}
+    assert {path.suffix for path in tmp_path.glob("figure_2.*")} == {".svg", ".png", ".pdf", ".csv"}
     path = tmp_path / "d/runs/a/seed1/history.csv"
     path.parent.mkdir(parents=True)
     path.write_text("step,train_loss\n100,8.5\n")
@@ -203,3 +207,42 @@ def test_learning_curves_include_initial_updates():
     assert plain != counted
     shifted = [*first, history("tuned", step=[210, 220], train_loss=[2, 1])]
     assert training_curves(shifted, styles)[0].svg == counted
+
+
+def font_sizes(pdf):
+    """Font sizes in points in a PDF file by matplotlib."""
+    streams = re.findall(rb"stream\r?\n(.*?)endstream", pdf, re.DOTALL)
+    texts = [zlib.decompress(stream) for stream in streams if stream[:1] == b"\x78"]
+    return {float(size) for text in texts for size in re.findall(rb"/F\d+ ([\d.]+) Tf", text)}
+
+
+@pytest.mark.parametrize(("n_panels", "width"), [(1, 3.03), (3, 3.03), (4, 6.3)])
+def test_paper_figures_fill_a_column(n_panels, width):
+    rows = [score(name, 1, dataset=f"d{n}") for n in range(n_panels) for name in FACTS]
+    pdf = draw(
+        rows, labels={"Transformer": "A system with a name that is wider than one column of a paper"}
+    ).picture.pdf
+    (box,) = re.findall(rb"/MediaBox \[ ?0 0 ([\d.]+) ([\d.]+)", pdf)
+    assert float(box[0]) == pytest.approx(72 * width, abs=0.1)
+    assert float(box[1]) < 700, "a page is not higher"
+    assert min(font_sizes(pdf)) >= 7
+    assert b"/Type3" not in pdf
+
+
+def test_loss_axes_show_the_last_differences():
+    steps = [10 * n for n in range(1, 21)]
+    losses = {name: [5 / n + final for n in range(1, 21)] for name, final in {"a": 1.0, "b": 1.05}.items()}
+    losses["c"] = [9.0] * 3 + [math.nan] * 17
+    members = [history(name, step=steps, train_loss=values) for name, values in losses.items()]
+    (picture,) = training_curves(members, study_styles(ReportSettings(), list(losses)))
+    assert "and with them all losses of c (Training loss)." in picture.caption
+    low, high = loss_limits({"a": [([pd.Series(values).dropna() for values in losses.values()], {})]})
+    assert low < 1.25 < 1.3 < high < 4, "the lowest losses are on the axis, the first are not"
+    flat = [history("a", step=[1, 2, 3], train_loss=[2, 2, 2])]
+    assert "cut off" not in training_curves(flat, study_styles(ReportSettings(), ["a"]))[0].caption
+
+
+def test_entropy_axes_keep_all_values():
+    members = [training("a", seed, entropy_cross=[9, 1, 1.1]) for seed in range(9)]
+    pictures = training_curves(members, study_styles(ReportSettings(), ["a"]))
+    assert all("cut off" not in picture.caption for picture in pictures)

@@ -8,13 +8,14 @@ from smoke_study import StudyView
 
 from docmt.config.loading import load_config, merge, read_config_file
 from docmt.report.footnotes import leak_footnote, updates_footnote
+from docmt.report.markup import to_latex, to_markdown
 from docmt.report.page import build_report
 from docmt.report.report_files import ReportFiles
 from docmt.report.score_tables import main_table
 from docmt.report.settings import ReportSettings
 from docmt.report.study_facts import StudyFacts
 from docmt.report.summary import summarize
-from docmt.report.tables import to_latex, to_markdown, to_text
+from docmt.report.tables import to_text
 
 LABELS = ReportSettings(labels={"s": "Sentences", "d": "Documents", "f": "Fine-tuned"})
 ORIGINS = {"s": ["s"], "d": ["d"], "f": ["f", "s"], "other": ["s"]}

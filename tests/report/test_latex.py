@@ -1,18 +1,24 @@
 """LaTeX tables that you can paste into a paper: captions, notes, columns, and LaTeX output."""
 
+import re
 import shutil
 import subprocess
+from dataclasses import replace
 
 import pandas as pd
 import pytest
+from matplotlib import get_data_path
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import TextPath
 from score_rows import accuracy, difference, long_table, of_seeds, score
 
+from docmt.report.markup import break_heading, escape_latex, text_width, to_latex
 from docmt.report.page import build_report
 from docmt.report.score_tables import contrastive_table, main_table, paper_table
 from docmt.report.settings import CaseTable, PaperTable, ReportSettings
 from docmt.report.study_tables import case_table, provenance_table
 from docmt.report.summary import summarize
-from docmt.report.tables import Table, label, number, prose, to_latex
+from docmt.report.tables import Table, label, number, prose
 
 HOSTILE = r"50 % of $x_1$ & {y} ~ ^ \ # <b> | “q” – × ✓ ✗ † ° − …"
 SETTINGS = ReportSettings(
@@ -67,22 +73,94 @@ def test_constant_columns_move_to_the_title():
 
 
 def test_wide_tables_take_both_columns():
-    def table(n_columns):
-        frame = pd.DataFrame({"system": ["a"], "value": [1]})
-        return to_latex(Table("k", "T", frame, [label("system"), *[number("value", "x" * 8, form=str)] * n_columns]))
-
-    assert [r"\begin{table}" in table(n) for n in (1, 4, 5, 10)] == [True, True, False, False]
-    assert [r"\footnotesize" in table(n) for n in (1, 4, 5, 10)] == [False, False, False, True]
     long = Table("k", "T", pd.DataFrame({"text": ["word " * 99]}), [prose("text", "Text")])
-    assert r"\begin{tabularx}{\linewidth}{X}" in to_latex(long)
+    assert r"\begin{tabularx}{\linewidth}{>{\raggedright\arraybackslash}X}" in to_latex(long)
     assert r"\begin{table}" in to_latex(long), "sentences are wrapped"
+
+
+def wide_table(n_columns, heading="xxxxxxxx", n_rows=1):
+    frame = pd.DataFrame({"system": ["a"] * n_rows, "value": [1] * n_rows})
+    return Table("k", "T", frame, [label("system"), *[number("value", heading, form=str)] * n_columns])
+
+
+@pytest.mark.parametrize(
+    ("n_columns", "heading", "environment", "is_small", "n_parts"),
+    [
+        (1, "xxxxxxxx", "table", False, 1),
+        (3, "xxxxxxxx", "table", False, 1),
+        (6, "xxxxxxxx", "table*", False, 1),
+        (8, "xxxxxxxx", "table*", True, 1),
+        (12, "xxxxxxxx", "table*", True, 2),
+        (12, "s", "table*", True, 2),  # more columns than a part can have
+        (60, "x" * 30, "table*", True, 30),
+    ],
+)
+def test_tables_are_as_wide_as_their_page(n_columns, heading, environment, is_small, n_parts):
+    latex = to_latex(wide_table(n_columns, heading))
+    assert rf"\begin{{{environment}}}" in latex
+    assert ("\n\\footnotesize\n" in latex) == is_small
+    headers = re.findall(r"\\toprule\n(.*) \\\\", latex)
+    assert len(headers) == n_parts
+    assert [header.split(" & ")[0] for header in headers] == ["system"] * n_parts
+    assert sum(header.count(" & ") for header in headers) == n_columns
+    assert latex.count(r"\label{") == latex.count(r"\caption{") == 1
+
+
+def test_published_numbers_stay_beside_scores():
+    frame = pd.DataFrame({"system": ["a"], "value": [1]})
+    pair = [number("value", "xxxxxxxx", form=str), number("value", "published", form=str)]
+    latex = to_latex(Table("k", "T", frame, [label("system"), *pair * 9]))
+    headers = re.findall(r"\\toprule\n(.*) \\\\", latex)
+    assert len(headers) > 1
+    assert all(header.startswith("system & xxxxxxxx & published") for header in headers)
+
+
+def test_headings_are_broken_at_words():
+    assert break_heading("sentences / instance", 20) == ["sentences /", "instance"]
+    assert break_heading("a longer heading", 200) == ["a longer heading"]
+    latex = to_latex(wide_table(1, "but for white space, %"))
+    assert r"\shortstack[r]{but for\\white\\space, \%}" in latex
+
+
+@pytest.mark.parametrize(
+    "text", ["RST-Transformer, parallel, fine-tuned", "d-BLEU (instances)", "49,356", "length-limited sentences", "UAS"]
+)
+def test_widths_are_those_of_the_font(text):
+    path = TextPath((0, 0), text, size=10, prop=FontProperties(fname=f"{get_data_path()}/fonts/ttf/cmr10.ttf"))
+    width = path.get_extents().width
+    assert 0.97 * width <= text_width(text) <= 1.15 * width
+
+
+def test_notes_have_few_words():
+    rest = " ".join(f"Sentence {n} on the data of Bao et al. (2021), e.g. Table {n}." for n in range(8))
+    signs = "Bold: best. * and **: differs from Base (paired). °: at chance."
+    table = replace(wide_table(1), note=f"{rest} {signs}")
+    latex = to_latex(table)
+    (printed,) = re.findall(r"\\raggedright (.*)\\par}", latex)
+    assert printed.startswith("Bold: best. * and **: differs from Base (paired). $^{\\circ}$: at chance. Sentence 0")
+    assert len(printed.split()) <= 40
+    assert printed.count("Table") + latex.count("% Note: Sentence") == 8, "nothing is lost"
+
+
+@pytest.mark.parametrize(
+    ("text", "latex"),
+    [
+        ('decides "structure", not ("it")', "decides ``structure'', not (``it'')"),
+        ("“er” or „sie“", "``er'' or „sie``"),
+        ('5" disk', "5'' disk"),
+        ('"', "''"),
+    ],
+)
+def test_quotes_are_typographic(text, latex):
+    assert escape_latex(text) == latex
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="LaTeX is not installed")
 def test_latex_compiles_the_tables(tmp_path):
     rows = long_table([*SCORES, score(HOSTILE, 5), accuracy(HOSTILE, 50)])
     tables = [*study_tables(), main_table(summarize(rows), SETTINGS), contrastive_table(summarize(rows), SETTINGS)]
-    preamble = r"\documentclass[twocolumn]{article}\usepackage{booktabs,xcolor,tabularx,array,longtable}"
+    tables += [wide_table(n, heading) for n in (1, 3, 5, 8, 30) for heading in ("value", "instances left out", "EDUs")]
+    preamble = r"\documentclass[twocolumn,a4paper]{article}\usepackage{booktabs,xcolor,tabularx,array,longtable}"
     bodies = [to_latex(table).replace(r"\label{", rf"\label{{{i}") for i, table in enumerate(tables)]
     runs = provenance_table(long_table([score("a", 1, seed=seed, commit="c" * 12) for seed in range(150)]))
     text = "\n".join([preamble, r"\begin{document}", *bodies, r"\onecolumn", to_latex(runs), r"\end{document}"])
@@ -91,3 +169,4 @@ def test_latex_compiles_the_tables(tmp_path):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=100, check=False)
     assert done.returncode == 0, done.stdout.decode(errors="replace")[-2000:]
     assert b"Float too large" not in done.stdout, "long tables are broken across pages"
+    assert b"Overfull" not in done.stdout, "no table is wider than a column or a page"

@@ -8,10 +8,11 @@ import pandas as pd
 import pytest
 from score_rows import accuracy, long_table
 
+from docmt.report.markup import to_latex, to_markdown
 from docmt.report.numbers import MISSING, format_count, format_number, format_p, format_score
 from docmt.report.page import build_report, write_report
 from docmt.report.settings import ReportSettings
-from docmt.report.tables import Table, score, to_latex, to_markdown, to_text
+from docmt.report.tables import Table, score, to_text
 
 EDGES = [0.0, -0.0, -0.001, -0.004999, -0.005, 0.005, -35.2, 99.995, -99.995, 1e-300, -1e-300, 12345.678, -1e15]
 

@@ -7,11 +7,11 @@ import pytest
 from score_rows import best_cells, long_table, score, write_scores
 
 from docmt.cli.main import main
+from docmt.report.markup import write_table
 from docmt.report.page import build_report
 from docmt.report.score_tables import paper_table
 from docmt.report.settings import OWN_TABLES, PaperTable, ReportSettings
 from docmt.report.study_facts import StudyFacts
-from docmt.report.tables import write_table
 
 PUBLISHED = {"a": "cross-task/transformer", "b": "cross-task/document_pretrained"}
 FACTS = {"a": {"Bi-sent": "✗", "Input": "sentences"}, "b": {"Bi-sent": "✓", "Input": "documents"}}

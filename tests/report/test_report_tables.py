@@ -8,11 +8,12 @@ from docmt.errors import UserError
 from docmt.evaluation.contrastive_accuracy import wilson_interval
 from docmt.evaluation.metrics import METRICS, Metric
 from docmt.report.input_files import read_tables
+from docmt.report.markup import to_latex, to_markdown
 from docmt.report.score_tables import contrastive_table, further_table, main_table, paper_table, split_table
 from docmt.report.settings import PaperTable, ReportSettings
 from docmt.report.study_tables import INSTANCE_KEYS, counts_table, overlap_table, passes_table, statistics_table
 from docmt.report.summary import pool_distances, summarize
-from docmt.report.tables import Cell, Column, Table, count, format_count, label, to_latex, to_markdown, to_text
+from docmt.report.tables import Cell, Column, Table, count, format_count, label, to_text
 
 SETTINGS = ReportSettings()
 
@@ -82,6 +83,17 @@ def test_metric_knows_digits_and_direction(monkeypatch):
     table = main_table(summarize(long_table(rows)), ReportSettings(metrics=["s-BLEU", "edits"]))
     assert [row[-2:] for row in table.rows] == [["20.00", "40.3"], ["21.00", "39.0"]]
     assert best_cells(table) == {(1, 1), (1, 2)}
+
+
+def test_external_metric_keeps_its_scale():
+    """BLEURT is no BLEU score below 1 %, and an arrow means that lower is better."""
+    rows = [score("a", 0.26, metric="MetricX ↓"), score("b", 3.5, metric="MetricX ↓")]
+    rows += [score("a", 0.5, metric="BLEURT"), score("b", 0.6, metric="BLEURT")]
+    table = main_table(summarize(long_table(rows)), ReportSettings(metrics=["MetricX ↓", "BLEURT"]))
+    assert table.caption.startswith("In percent, MetricX ↓, BLEURT as in the files")
+    assert [row[-2:] for row in table.rows] == [["0.26", "0.50"], ["3.50", "0.60"]]
+    assert best_cells(table) == {(0, 1), (1, 2)}
+    assert r"MetricX $\downarrow$" in to_latex(table)
 
 
 def test_further_scores_complete_the_main_table():

@@ -13,7 +13,8 @@ from score_rows import history
 from smoke_study import StudyView
 
 from docmt.config.loading import load_config, merge, read_config_file
-from docmt.report.figures import MAX_BANDS, distance_lines, training_curves
+from docmt.report.curves import MAX_BANDS, training_curves
+from docmt.report.figures import distance_lines
 from docmt.report.html import read_template
 from docmt.report.settings import ReportSettings
 from docmt.report.styles import COLORS, DARK_COLORS, DASHES, MARKERS, N_HUES, Styles, family_of, in_both_schemes
@@ -103,6 +104,21 @@ def test_marks_and_dashes_tell_systems_apart_without_colors():
     assert [styles.bar(name)["hatch"] for name in systems[:5]] == ["", "//", "..", "xx", ""]
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        [f"rst_{n}" for n in range(14)],
+        [f"{family}_{n}" for n in range(3) for family in "abcdefg"],
+        ["a", "b", "b_2", "b_3", "c", "d", "e", "f", "f_2", "g"],
+    ],
+)
+def test_systems_share_no_color(names):
+    styles = Styles(names, ReportSettings())
+    assert len({styles.color(name) for name in names}) == min(len(COLORS), len(names))
+    lines = {tuple(styles.marked_line(name)[key] for key in ("color", "marker", "linestyle")) for name in names}
+    assert len(lines) == len(names)
+
+
 def hue(color):
     """Angle of a color in CIELAB, or None for a gray."""
     _, a, b = lab(color)
@@ -121,8 +137,8 @@ def test_family_members_share_a_hue():
     names = ["sentence", "rst_mix", "g_transformer", "rst_serial", "G-Transformer 512", "rst_parallel", "document"]
     assert [family_of(name) for name in names] == ["sentence", "rst", "g", "rst", "g", "rst", "document"]
     styles = Styles(names, ReportSettings())
-    places = [COLORS.index(styles.color(name)) for name in names]
-    assert places == [0, 1, 2, 1 + N_HUES, 2 + N_HUES, 1, 3]
+    numbers = [COLORS.index(styles.color(name)) for name in names]
+    assert numbers == [0, 1, 2, 1 + N_HUES, 2 + N_HUES, 4, 3], "the third of a family has a free color"
     assert family_of("...") == "..."
 
 

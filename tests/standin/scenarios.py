@@ -19,7 +19,7 @@ from core_fixtures import (
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 import standin.kernels
-from docmt.decoding.decoder_step import IncrementalDecoder
+from docmt.decoding.incremental_decoder import IncrementalDecoder
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Source, Translator
 from docmt.instances.storage import load_instances

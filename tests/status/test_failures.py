@@ -67,7 +67,7 @@ def test_job_of_a_failed_group_is_named(folder):
     folder.snakemake(begun, summary, indent(FAILED.format(**values), "    "))
     (failure,) = folder.failures()
     assert (failure.rule, failure.name) == ("evaluate_run", folder.stem)
-    assert failure.line.startswith("no error in the log (killed?)")
+    assert failure.line.startswith("no error in the log (killed? disk full?)")
 
 
 def test_other_failures_do_not_matter(folder):
@@ -75,8 +75,8 @@ def test_other_failures_do_not_matter(folder):
     assert folder.failures() == []
     folder.write("logs/report_render/report_render.log", "ValueError: bad\n")
     assert [failure.rule for failure in folder.failures()] == ["report_render"]
-    folder.write("results/report/report.html")
-    folder.write("results/report/reader.html")
+    for name in ("report.html", "summary.txt", "tables", "figures", "reader.html"):
+        folder.write(f"results/report/{name}")
     assert folder.failures() == []
     folder.write("logs/mine/x.log", "ValueError: bad\n")
     assert [failure.rule for failure in folder.failures()] == ["mine"]

@@ -132,7 +132,7 @@ def test_killed_without_a_word_is_named_by_snakemake(folder):
     assert folder.training().state == "waiting"
     folder.snakemake(begun, failed)
     assert folder.training().state == "failed"
-    assert folder.failures()[0].line.startswith("no error in the log (killed?)")
+    assert folder.failures()[0].line.startswith("no error in the log (killed? disk full?)")
     assert "update 3" in folder.failures()[0].line
 
 

@@ -108,3 +108,10 @@ def test_without_locks_there_is_a_warning(tmp_path, monkeypatch, caplog):
         assert is_running(tmp_path)
     assert "does not support locks" in caplog.text
     assert not is_running(tmp_path)
+
+
+def test_full_disk_is_named(small_disk):
+    disk = small_disk(16)
+    (disk / "filler").write_bytes(bytes(16 << 10))
+    with pytest.raises(UserError, match=r"running\.json: cannot be written \(No space left"), FolderLock(disk):
+        pytest.fail("locked")

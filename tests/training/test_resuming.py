@@ -310,6 +310,26 @@ def test_a_damaged_checkpoint_gives_way_to_one_before(
     assert message in caplog.text
 
 
+@pytest.mark.parametrize("n_kept", [0, 1, 2])
+def test_finished_trainings_keep_some_checkpoints(study_files, eight_updates, tmp_path, whole, whole_file, n_kept):
+    shutil.copytree(eight_updates / "checkpoints", tmp_path / "checkpoints")
+    assert_same_training(run_training(study_files, tmp_path, keep_checkpoints=n_kept), whole)
+    assert step_files(tmp_path) == ["step-000000010.pt", "step-000000012.pt"][2 - n_kept :]
+    assert len([*checkpoint_folder(tmp_path).glob("best-*.pt")]) == n_kept
+    assert_same_training(run_training(study_files, tmp_path, keep_checkpoints=n_kept), whole)
+    assert (tmp_path / "model.pt").read_bytes() == whole_file.read_bytes()
+
+
+def test_pruned_training_continues_as_if_longer(study_files, tmp_path, whole, caplog):
+    caplog.set_level(logging.INFO)
+    run_training(study_files, tmp_path, training={"max_steps": 8}, keep_checkpoints=1)
+    other = checkpoint_folder(tmp_path) / "step-mine.pt"
+    other.write_text("of the user")
+    assert_same_training(run_training(study_files, tmp_path, keep_checkpoints=1), whole)
+    assert "resumed after update 8" in caplog.text
+    assert other.exists()
+
+
 def damage_best(folder, *steps):
     for step in steps:
         path = folder / f"best-{step:09d}.pt"

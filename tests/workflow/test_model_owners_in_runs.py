@@ -41,6 +41,15 @@ def test_another_configuration_is_refused(study):
     assert "train" in {job.split()[0] for job in study.jobs(FASTER)}, "the same file was edited"
 
 
+def test_deleting_all_outputs_is_refused(study):
+    before = sorted(study.folder.rglob("*"))
+    done = snakemake(study.folder, "--delete-all-out", config=study.folder / "study.yaml")
+    assert done.returncode == 1
+    lines = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("docmt: error: ")]
+    assert [line.split(":")[2].strip() for line in lines] == ["--delete-all-output"]
+    assert [path for path in before if not path.exists()] == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("changes", [{}, OTHER_SYSTEM, {"decoding": {"beam_size": 3}}], ids=["copy", "system", "beam"])
 def test_a_configuration_that_keeps_the_models_runs(changes, study):

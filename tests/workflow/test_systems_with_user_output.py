@@ -13,7 +13,13 @@ from studies import read_jobs, snakemake
 from docmt.config.loading import load_config
 from docmt.errors import UserError
 
-GENERATED = {"generator": "flat", "n_train_documents": 20, "n_dev_documents": 2, "n_test_documents": 4, "n_suite_items": 12}
+GENERATED = {
+    "generator": "flat",
+    "n_train_documents": 20,
+    "n_dev_documents": 2,
+    "n_test_documents": 4,
+    "n_suite_items": 12,
+}
 STUDY = {
     "corpora": {"controlled": {"made": GENERATED}},
     "text": {"bpe_merges": 20},

@@ -44,5 +44,5 @@ def test_removed_reference_is_named_last(study, tmp_path):
     assert done.stderr.splitlines()[-2:] == [
         "docmt: error: second.de: was removed after this run was planned: restore it if it is yours, and start the run "
         "again",
-        "docmt: 66 of 67 results are made; the same command resumes; `docmt status` shows what failed",
+        "docmt: 69 of 70 results are made; the same command resumes; `docmt status` shows what failed",
     ]

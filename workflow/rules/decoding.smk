@@ -145,7 +145,7 @@ rule import_output:
     input:
         # Your file in `systems.{system}.hypotheses` or `log_probabilities`.
         user_file=plan.input("user_output", "user_file"),
-        # The split's document index, or the suite file.
+        # Document index and target side of the split, or the file of the suite.
         texts=plan.input("user_output", "texts"),
         suite=plan.input("user_output", "suite"),
     output:
@@ -162,7 +162,8 @@ rule import_output:
         "../../environment.yml"
     params:
         fingerprint=plan.fingerprint("user_output"),
+        language=plan.params("user_output", "tgt_lang"),  # of a split
     shell:
         # With `=`, because the file name can begin with a hyphen.
-        "docmt evaluate import-output --file={input.user_file:q} --texts {input.texts} --suite {input.suite}"
-        " --out {output} 2> {log}"
+        "docmt evaluate import-output --file={input.user_file:q} --texts {input.texts} {params.language}"
+        " --suite {input.suite} --out {output} 2> {log}"

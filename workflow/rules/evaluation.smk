@@ -9,6 +9,7 @@ rule evaluate_run:
         texts=plan.input("scores", "texts"),  # results/{dataset}/corpora/{src}-{tgt}/test_*
         suites=plan.input("scores", "suites"),  # results/corpora/{corpus}/{src}-{tgt}/suites/*.jsonl
         references=plan.input("scores", "references"),  # your files in `datasets.{dataset}.references`
+        external=plan.input("scores", "external"),  # your files in `evaluation.external`
         # The training split, if a metric reads it, such as APT.
         training=plan.input("scores", "training"),
     output:
@@ -24,9 +25,10 @@ rule evaluate_run:
         settings=plan.settings("scores"),
         languages=plan.params("scores", "src_lang", "tgt_lang"),
         references=plan.options("scores", "references"),  # TEST=FILE
+        external=plan.options("scores", "external"),  # TEST/METRIC=FILE
     shell:
         "docmt evaluate run --settings {params.settings:q} --outputs {input.outputs} --texts {input.texts}"
-        " --suites {input.suites} {params.references} {params.languages} --training {input.training}"
+        " --suites {input.suites} {params.references} {params.external} {params.languages} --training {input.training}"
         " --dataset {wildcards.dataset} --system {wildcards.system} --seed {wildcards.seed}"
         " --out {output} --fingerprint {params.fingerprint} 2> {log}"
 
@@ -72,6 +74,7 @@ rule evaluate_difference:
         texts=plan.input("differences", "texts"),  # as in `evaluate_run`
         suites=plan.input("differences", "suites"),
         references=plan.input("differences", "references"),
+        external=plan.input("differences", "external"),
     output:
         "results/{dataset}/runs/{system}/against/{baseline}.json",
     log:
@@ -85,8 +88,9 @@ rule evaluate_difference:
         settings=plan.settings("differences"),
         languages=plan.params("differences", "src_lang", "tgt_lang"),
         references=plan.options("differences", "references"),  # TEST=FILE
+        external=plan.options("differences", "external"),  # TEST/METRIC=FILE
     shell:
         "docmt evaluate difference --settings {params.settings:q} --outputs {input.outputs} --baseline {input.baseline}"
-        " --texts {input.texts} --suites {input.suites} {params.references} {params.languages}"
+        " --texts {input.texts} --suites {input.suites} {params.references} {params.external} {params.languages}"
         " --dataset {wildcards.dataset} --names {wildcards.system} {wildcards.baseline} --out {output}"
         " --fingerprint {params.fingerprint} 2> {log}"

@@ -89,7 +89,7 @@ rule report_figure:
         scores=plan.input("figure", "scores"),
         histories=plan.input("figure", "histories"),
     output:
-        multiext("results/figures/{figure}", ".svg", ".png", ".csv"),
+        multiext("results/figures/{figure}", ".svg", ".png", ".pdf", ".csv"),
     log:
         "logs/report_figure/{figure}.log",
     benchmark:

@@ -40,6 +40,8 @@ rule train:
         "logs/train/{dataset}/{system}/seed{seed}.log",
     benchmark:
         "results/benchmarks/train/{dataset}/{system}/seed{seed}.tsv"
+    wildcard_constraints:
+        system=plan.row_pattern("systems", unless="is_published"),
     priority: plan.training_priority
     conda:
         "../../environment.yml"
@@ -57,7 +59,7 @@ rule train:
         monolingual_lang=plan.params("model", "monolingual_lang"),
         init=plan.file_option("model", "init"),
         init_fingerprint=plan.model_option("model", "init"),  # refuses models from another plan
-        loggers=plan.options("model", "loggers"),  # from the recipe
+        recipe_options=plan.options("model", "loggers", "keep_checkpoints", "graphs"),
         folder=subpath(output.model, parent=True),
     shell:
         # With `exec`, a signal reaches the training directly, and Snakemake waits until it has saved.
@@ -66,5 +68,31 @@ rule train:
         " --vocabulary {input.vocabulary} --pipeline {input.pipeline} {params.init} {params.init_fingerprint}"
         " --checkpoints {params.folder}/checkpoints --history {output.history} --out {output.model}"
         " --seed {wildcards.seed} --threads {threads} --devices {resources.devices} --nodes {resources.nodes}"
-        " --micro-batch-tokens {resources.micro_batch_tokens} {params.loggers} --fingerprint {params.fingerprint}"
+        " --micro-batch-tokens {resources.micro_batch_tokens} {params.recipe_options} --fingerprint {params.fingerprint}"
         " 2> {log}"
+
+
+rule models_import:
+    """Convert a published model that is used as it is."""
+    input:
+        published=plan.input("published_model", "published"),  # files in `systems.{system}.init.pretrained`
+        vocabulary="results/{dataset}/text/vocabulary.txt",
+        pipeline="results/{dataset}/text/pipeline.json",
+    output:
+        "results/{dataset}/runs/{system}/seed{seed}/model.pt",
+    log:
+        "logs/models_import/{dataset}/{system}/seed{seed}.log",
+    benchmark:
+        "results/benchmarks/models_import/{dataset}/{system}/seed{seed}.tsv"
+    wildcard_constraints:
+        system=plan.row_pattern("systems", where="is_published"),
+    conda:
+        "../../environment.yml"
+    resources:
+        **scale_with_attempt(mem_mb=16000, runtime=60),
+    params:
+        fingerprint=plan.fingerprint("published_model"),
+        folder=plan.param("published_model", "folder"),
+    shell:
+        "docmt models import-for-study {params.folder:q} --vocabulary {input.vocabulary} --pipeline {input.pipeline}"
+        " --out {output} --fingerprint {params.fingerprint} 2> {log}"

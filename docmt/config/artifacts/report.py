@@ -78,7 +78,7 @@ def case_study(study: Study, cases: str) -> Artifact:
 @artifact("report_figure", stage="report")
 def figure(study: Study, figure: str) -> Artifact:
     """One figure of `report.figures` or `report.curves`. Requires only the scores or histories of its systems."""
-    files = [f"results/figures/{figure}.{suffix}" for suffix in ("svg", "png", "csv")]
+    files = [f"results/figures/{figure}.{suffix}" for suffix in ("svg", "png", "pdf", "csv")]
     if (row := study.config.report.figures.get(figure)) is not None:
         inputs = {"scores": _shown_scores(study, row), "histories": []}
     else:
@@ -163,7 +163,9 @@ def report(study: Study) -> Artifact:
         },
         stages=RULES,
     )
-    return Artifact(["results/report/report.html"], inputs, params, reads_paths=True)
+    files = ["results/report/report.html", "results/report/summary.txt"]
+    folders = ["results/report/tables", "results/report/figures"]
+    return Artifact([*files, *folders], inputs, params, reads_paths=True)
 
 
 @artifact("report_reader", stage="report")
@@ -256,8 +258,11 @@ def _report_params(study: Study, **facts: Any) -> dict[str, Any]:
     layouts = [*report.tables.values(), *report.figures.values()]
     systems = dict.fromkeys(name for layout in layouts for name in layout.systems)
     facts["paper_columns"] = {name: paper_columns(study.config, name) for name in systems}
+    settings = report.model_dump(mode="json", exclude={"reader"})
+    if "metrics" not in report.model_fields_set:
+        settings["metrics"] += study.config.evaluation.external
     return {
-        "settings": report.model_dump(mode="json", exclude={"reader"}),
+        "settings": settings,
         # Unsorted, because the report shows stages and systems in this order.
         "study": json.dumps(facts, ensure_ascii=False),
     }

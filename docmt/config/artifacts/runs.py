@@ -11,6 +11,7 @@ from docmt.config.artifacts.text import pipeline, subwords, vocabulary
 from docmt.config.study_rows import MONOLINGUAL, SENTENCES, PretrainedInit
 from docmt.config.systems import (
     PARTS_OF_TASKS,
+    UNTRAINED_SEED,
     Run,
     dataset_instances,
     decoding_settings,
@@ -21,7 +22,9 @@ from docmt.config.systems import (
     training_settings,
 )
 from docmt.evaluation.metrics import CXMI
+from docmt.models.published.catalog import published_folder
 from docmt.text.published_text import MODEL_FILES
+from docmt.training.settings import WITHOUT_EFFECT
 
 SCORING_KEYS = {"context"}
 """Section `decoding` keys that affect forced decoding."""
@@ -67,11 +70,30 @@ def instance_statistics(study: Study, dataset: str) -> Artifact:
     )
 
 
+@artifact("models_import", stage="training")
+def published_model(study: Study, dataset: str, system: str) -> Artifact:
+    """Published model as it is, for the text of a dataset."""
+    init = study.config.systems[system].init
+    assert isinstance(init, PretrainedInit)
+    where = f"config.systems.{system}.init.pretrained"
+    return Artifact(
+        [paths.MODEL.format(dataset=dataset, system=system, seed=UNTRAINED_SEED)],
+        {
+            "published": published_files(study, init.pretrained, MODEL_FILES, where=where),
+            "vocabulary": vocabulary(study, dataset),
+            "pipeline": pipeline(study, dataset),
+        },
+        {"folder": published_folder(init.pretrained)},
+    )
+
+
 @artifact("train", stage="training")
 def model(study: Study, dataset: str, system: str, seed: str) -> Artifact:
     """Trained model and training history of a run. With `use_model_of`, they belong to the other system."""
     owner = model_owner(study.config, system)
     row = study.config.systems[owner]
+    if row.is_published:
+        return published_model(study, dataset, owner)
     training = training_settings(study.config, owner)
     (monolingual_lang,) = study.config.datasets[dataset].part_languages(MONOLINGUAL)
 
@@ -99,7 +121,7 @@ def model(study: Study, dataset: str, system: str, seed: str) -> Artifact:
             "seed": int(seed),  # a wildcard is text, and 1 must have the same hash as in a config
             "monolingual_lang": monolingual_lang if inputs["monolingual"] else None,
         },
-        {"loggers": study.config.training[row.recipe].loggers if row.recipe else []},
+        {name: getattr(study.config.training[row.recipe], name) for name in WITHOUT_EFFECT} if row.recipe else {},
     )
 
 
@@ -115,13 +137,16 @@ def user_output(study: Study, dataset: str, system: str, seed: str, file: str) -
         "texts": [],
         "suite": [],
     }
+    params = {"suffix": Path(path).suffix}  # determines the format
     if kind == "test":
-        inputs["texts"] = dataset_split(study, dataset, part).select(INDEX)
+        # Other sentences than in the reference are aligned to it.
+        tgt_lang = study.config.datasets[dataset].tgt_lang
+        inputs["texts"] = dataset_split(study, dataset, part).select(INDEX, f".{tgt_lang}")
+        params["tgt_lang"] = tgt_lang
     else:
         inputs["suite"] = dataset_suite(study, dataset, test)
     output = paths.OUTPUT.format(dataset=dataset, system=system, seed=int(seed), output=file)
-    # The suffix determines the format.
-    return Artifact([output], inputs, {"suffix": Path(path).suffix})
+    return Artifact([output], inputs, params)
 
 
 @artifact("translate", stage="decoding")

@@ -1,7 +1,7 @@
 """Scores of runs: translations, contrastive and generative test sets, paired tests."""
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from docmt.config.artifacts.base import Artifact, Study, UserFile, artifact
@@ -16,7 +16,7 @@ from docmt.config.artifacts.runs import (
     runs_of,
 )
 from docmt.config.references import is_generative
-from docmt.config.systems import Run
+from docmt.config.systems import Run, run_names
 from docmt.evaluation.metrics import COMET, CXMI, TRAINING, find_metric, scoring_packages
 
 COMET_PREFIX = "comet_"
@@ -30,16 +30,24 @@ PAIRED_TESTS = 1
 def scores(study: Study, dataset: str, system: str, seed: str) -> Artifact:
     """Scores of a run on all its test splits, contrastive and generative test sets."""
     parts = tested_parts(study, dataset, system)
+    external = _external_scores(study, dataset, parts, [Run(dataset, system, int(seed))])
     reads_training = any(TRAINING in find_metric(name).needs for name in study.config.evaluation.metrics)
     return Artifact(
         [f"{run_folder(dataset, system, seed)}/scores.json"],
         {
             "outputs": [run_output(study, dataset, system, seed, part) for part in parts],
             **_references(study, dataset, parts),
+            "external": list(external.values()),
             "training": [dataset_split(study, dataset, "train")] if reads_training else [],
         },
-        {**_scoring_params(study, dataset, parts), "dataset": dataset, "system": system, "seed": int(seed)},
-        _reference_options(study, dataset, parts),
+        {
+            **_scoring_params(study, dataset, parts),
+            "external": [name for name, _ in external],
+            "dataset": dataset,
+            "system": system,
+            "seed": int(seed),
+        },
+        _file_options(study, dataset, parts, external),
         reads_paths=True,
     )
 
@@ -73,22 +81,49 @@ def differences(study: Study, dataset: str, system: str, baseline: str) -> Artif
     """Paired tests of a system against a baseline on all tests of both, over all seeds."""
     parts = tested_parts(study, dataset, system, baseline)
 
+    runs = [*runs_of(study, dataset, system), *runs_of(study, dataset, baseline)]
+    external = _external_scores(study, dataset, parts, runs)
+
     def outputs(name: str) -> list[Artifact]:
         runs = runs_of(study, dataset, name)
         return [run_output(study, dataset, name, str(run.seed), part) for part in parts for run in runs]
 
     return Artifact(
         [f"results/{dataset}/runs/{system}/against/{baseline}.json"],
-        {"outputs": outputs(system), "baseline": outputs(baseline), **_references(study, dataset, parts)},
+        {
+            "outputs": outputs(system),
+            "baseline": outputs(baseline),
+            **_references(study, dataset, parts),
+            "external": list(external.values()),
+        },
         {
             **_scoring_params(study, dataset, parts),
+            "external": [name for name, _ in external],
             "dataset": dataset,
             "names": [system, baseline],
             "version": PAIRED_TESTS,
         },
-        _reference_options(study, dataset, parts),
+        _file_options(study, dataset, parts, external),
         reads_paths=True,
     )
+
+
+def _external_scores(
+    study: Study, dataset: str, parts: Iterable[str], runs: Sequence[Run]
+) -> dict[tuple[str, Run], UserFile]:
+    """Return files with scores of other programs by `TEST/METRIC` and run, for tests on which all runs have them."""
+    files = {}
+    for part in parts:
+        kind, _, test = part.partition("_")
+        for metric, by_test in study.config.evaluation.external.items() if kind == "test" else ():
+            by_run = by_test.get(f"{dataset}/{test}", {})
+            # A system with one seed can be named without it.
+            named = {run: next((key for key in run_names(run) if key in by_run), None) for run in runs}
+            if None not in named.values():
+                where = f"config.evaluation.external.{metric}.{dataset}/{test}"
+                for run, key in named.items():
+                    files[f"{test}/{metric}", run] = UserFile.at(by_run[key or ""], where=f"{where}.{key}")
+    return files
 
 
 def _references(study: Study, dataset: str, parts: Iterable[str]) -> dict[str, list[Artifact]]:
@@ -106,16 +141,18 @@ def _references(study: Study, dataset: str, parts: Iterable[str]) -> dict[str, l
     return inputs
 
 
-def _reference_options(study: Study, dataset: str, parts: Iterable[str]) -> dict[str, list[str]]:
+def _file_options(
+    study: Study, dataset: str, parts: Iterable[str], external: Mapping[tuple[str, Run], UserFile]
+) -> dict[str, list[str]]:
     references = study.config.datasets[dataset].references.items()
     words = [f"{name}={file}" for name, files in references if f"test_{name}" in parts for file in files]
-    return {"references": words}
+    return {"references": words, "external": [f"{name}={file.file}" for (name, _), file in external.items()]}
 
 
 def _scoring_params(study: Study, dataset: str, parts: list[str]) -> dict[str, Any]:
     # These scores do not depend on the COMET model. Other contrastive scoring rules only matter in decoding.
     settings = study.config.evaluation.model_dump(
-        mode="json", exclude={"comet": True, "contrast": {"score", "context"}}
+        mode="json", exclude={"comet": True, "external": True, "contrast": {"score", "context"}}
     )
     # Scores from different package versions do not belong in one table.
     packages = installed_packages(tuple(study.config.evaluation.metrics))

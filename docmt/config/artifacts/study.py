@@ -4,9 +4,12 @@ import os
 from pathlib import Path
 
 from docmt.config.artifacts.base import RULES, STAGE_VERSIONS, Artifact, Study, UserFile, ancestors
+from docmt.config.artifacts.corpora import generated
 from docmt.config.artifacts.report import case_study, figure, judged_claims, reader, report, scores_table, table
 from docmt.config.artifacts.runs import model, scored_runs, trained_runs
+from docmt.config.references import CONTROLLED_LANGUAGES
 from docmt.errors import UserError
+from docmt.paths import CORPUS
 
 STAGES = RULES
 """Rules by stage, in workflow order. They are complete, because this module imports all stages."""
@@ -63,6 +66,9 @@ def check_user_files(study: Study) -> None:
     for artifact in all_artifacts(study) if files else ():
         user_paths = artifact.input_files("user_file")  # which can be the artifact itself
         outputs |= {path: artifact for path in artifact.files if artifact.rules and path not in user_paths}
+    for corpus in study.config.corpora.controlled:  # one job writes all splits and suites, also unused ones
+        folder = CORPUS.format(corpus=corpus, languages="-".join(CONTROLLED_LANGUAGES))
+        outputs[folder] = generated(study, corpus)
     for file in files:
         path = Path(_path_in_study(file.file))
         output = next((outputs[str(part)] for part in (path, *path.parents) if str(part) in outputs), None)

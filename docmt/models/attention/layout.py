@@ -340,6 +340,11 @@ class AttentionLayout:
         lengths = self.instance_lengths(side) if is_instance else self.sentence_lengths(side)
         return int(lengths.max(initial=0))
 
+    def max_positions(self) -> int:
+        """Return the highest position + 1 in all indexes that the model needs."""
+        kinds = [(side, kind) for side, kind in self.index_kinds() if kind in ("instance", "sentence")]
+        return max(self.n_positions(side, within=kind) for side, kind in kinds)
+
     def index_kinds(self) -> set[tuple[Side, IndexKind]]:
         """Return side and kind of all indexes that the model needs."""
         kinds: set[tuple[Side, IndexKind]] = {(side, self.settings.positions) for side in ("src", "tgt")}
@@ -367,9 +372,9 @@ class AttentionLayout:
             inputs_for(self.grouping(slot, part), kernel, CPU)
 
 
-@dataclass(frozen=True)
+@dataclass
 class CompiledLayout:
-    """Layout in compiled code: tensors and numbers for the variable-length kernel, with nothing to compute.
+    """Layout on a device: tensors and numbers for the variable-length kernel, with nothing to compute.
 
     With it, `torch.compile` makes one graph from `Transformer.forward` that serves batches of any shape. Groupings have
     the pattern names in the settings, even where they are resolved to others. `default` is the default range for

@@ -40,7 +40,7 @@ Adjust = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 """Adds distances, int64 [P], to keys and values, [P, H, K]. All are in group order."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class VarlenInputs:
     """Index tensors for variable-length kernels.
 
@@ -79,7 +79,7 @@ class VarlenInputs:
         return self.query_offsets.device == device
 
 
-@dataclass(frozen=True)
+@dataclass
 class CompiledGrouping:
     """Grouping in compiled code: index tensors and the variable-length kernel that reads them."""
 
@@ -144,10 +144,15 @@ def attention(query_NHK: Tensor, *others: Any, window_size: tuple[int, int]) -> 
     return _attend(query_NHK, *others, window_size == (-1, 0))[0]
 
 
+def has_short_groups(n_rows: int, n_groups: int, max_rows: int) -> bool:
+    """True if groups are so short that Triton kernels are faster than flash attention."""
+    return n_rows <= MEAN_LENGTH * n_groups and max_rows <= MAX_LENGTH
+
+
 def kernels_for(query_NHK: Tensor, key_MHK: Tensor, query_offsets: Tensor, max_rows: int) -> ModuleType | None:
     """Return the kernels for short groups if they apply here, otherwise None. Does not wait for the device."""
     n_rows, n_groups = max(len(query_NHK), len(key_MHK)), len(query_offsets) - 1
-    if n_rows > MEAN_LENGTH * n_groups or max_rows > MAX_LENGTH or query_NHK.shape[2] > MAX_HEAD_WIDTH:
+    if not has_short_groups(n_rows, n_groups, max_rows) or query_NHK.shape[2] > MAX_HEAD_WIDTH:
         return None
     return tried_short_groups(query_NHK.device, query_NHK.dtype, *query_NHK.shape[1:])
 

@@ -68,6 +68,14 @@ def import_model(
     return trained
 
 
+def import_for_study(folder: Path, vocabulary: Vocabulary, pipeline: TextPipeline) -> TrainedModel:
+    """Read a published sentence model for the text of a study, whose vocabulary has been built from this model."""
+    settings = read_settings(folder)
+    weights = published_weights(folder, settings, vocabulary, (pipeline.src_lang, pipeline.tgt_lang))
+    model = build_model(settings, len(vocabulary), weights, where=str(folder), mend="get its files again")
+    return TrainedModel(model, vocabulary, pipeline, {"max_tokens": MAX_TOKENS}, describe(imported=folder.name))
+
+
 def language_symbols(
     published: PublishedText, languages: tuple[str, str], codes: Sequence[str] | None = None
 ) -> dict[str, str]:

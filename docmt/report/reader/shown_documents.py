@@ -40,7 +40,7 @@ def read_documents(
         number) and `trees` (by name, `[sentence, text, head, relation]` per EDU).
     """
     src_lang, tgt_lang = languages
-    index, reference = read_reference(prefix, src_lang=src_lang, tgt_lang=tgt_lang)
+    index, reference = read_reference(prefix, languages=(src_lang, tgt_lang))
     source = read_lines(text_path(prefix, src_lang))
     documents, start = [], 0
     for name, length in index:

@@ -58,9 +58,9 @@ function hideColumn(view, i, isHidden) {
 
 /**
  * A table as LaTeX or Markdown that Python made, without the rows and columns that are out of sight. A line is a text,
- * or a list: what is before, between and after its cells, then the cells.
+ * or a list: what is before, between and after its cells, then the cells. A part has some of the columns.
  */
-function asShown(view, { head, rows, rule, foot }) {
+function asShown(view, { head, parts, rows, rule, foot }) {
   const isWhole = !view.table.classList.contains("rearranged");
   const filled = [];
   for (const [before, between, after, ...cells] of rows) {
@@ -73,8 +73,14 @@ function asShown(view, { head, rows, rule, foot }) {
     ...(rule && isWhole && place && row.element.classList.contains("break") ? [rule] : []),
     filled[view.rows.indexOf(row)],
   ]);
-  const join = ([before, between, after, ...cells]) => before + cells.filter((_, i) => !view.hidden.has(i)).join(between) + after;
-  return [...head, ...shown, ...foot].map((line) => (typeof line === "string" ? line : join(line)) + "\n").join("");
+  const lines = [...head];
+  for (const part of parts) {
+    const columns = [...part.columns].filter((i) => !view.hidden.has(i));
+    if (parts.length > 1 && !columns.some((i) => view.kinds[i] === "number")) continue;
+    const join = ([before, between, after, ...cells]) => before + columns.map((i) => cells[i]).join(between) + after;
+    lines.push(...[...part.head, ...shown, ...part.foot].map((line) => (typeof line === "string" ? line : join(line))));
+  }
+  return [...lines, ...foot].map((line) => line + "\n").join("");
 }
 
 const FORMS = {

@@ -17,13 +17,13 @@ import torch
 from lightning_fabric import Fabric
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
+from benchmarks.gpu.outcomes import NOT_COMPILED, Outcome, distance, judge, relative_difference
+from benchmarks.gpu.workload import QUIET, History, Recipe, Workload, model_settings, random_model
 from docmt.decoding.contrastive_scoring import Candidate, TargetScorer
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Translator
 from docmt.models.attention.kernels import kernel_for
 from docmt.models.presets import ARCHITECTURES
-from docmt.scenarios.outcomes import NOT_COMPILED, Outcome, distance, judge, relative_difference
-from docmt.scenarios.workload import QUIET, History, Recipe, Workload, model_settings, random_model
 from docmt.training.compiling import compiled_loss
 from docmt.training.loss import LossModule
 from docmt.training.memory import OutOfMemory

@@ -8,10 +8,10 @@ import torch._dynamo
 from architectures import DIVERSE, TRAINED
 from plain_attention import take_plain_kernels
 
+from benchmarks.gpu import comparisons, workload
+from benchmarks.gpu.comparisons import Scenarios, scenario_names
+from benchmarks.gpu.outcomes import judge, relative_difference
 from docmt.models.attention import kernels
-from docmt.scenarios import comparisons, workload
-from docmt.scenarios.comparisons import Scenarios, scenario_names
-from docmt.scenarios.outcomes import judge, relative_difference
 from docmt.training import compiling
 from docmt.training.compiling import CompiledLoss
 from docmt.training.loss import LossModule

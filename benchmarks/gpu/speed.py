@@ -17,10 +17,12 @@ from torch import Tensor
 from torch.profiler import ProfilerActivity, profile, supported_activities
 from torch.utils.benchmark import Timer
 
-from docmt.bench.dense import dense_loss
-from docmt.bench.environment import GIB
-from docmt.bench.rows import Check
-from docmt.decoding.decoder_step import IncrementalDecoder
+from benchmarks.gpu.dense import dense_loss
+from benchmarks.gpu.environment import GIB
+from benchmarks.gpu.outcomes import NOT_COMPILED, Outcome
+from benchmarks.gpu.rows import Check
+from benchmarks.gpu.workload import QUIET, Workload, model_settings
+from docmt.decoding.incremental_decoder import IncrementalDecoder
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Translator
 from docmt.models.attention.kernels import kernel_for
@@ -28,8 +30,6 @@ from docmt.models.batch import Batch
 from docmt.models.flops import training_flops
 from docmt.models.gpus import CAPABILITY_WITH_BFLOAT16
 from docmt.models.systems.context_transformer import build_transformer
-from docmt.scenarios.outcomes import NOT_COMPILED, Outcome
-from docmt.scenarios.workload import QUIET, Workload, model_settings
 from docmt.training.compiling import CompiledLoss, compiled_loss
 from docmt.training.devices import prepare_cuda
 from docmt.training.loss import LossModule, loss_and_gradients

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import torch
 
-from docmt.bench.rows import Check
+from benchmarks.gpu.outcomes import Outcome, needed
+from benchmarks.gpu.rows import Check
 from docmt.errors import UserError
 from docmt.gpu_locks import SECONDS_FOR_LIST
 from docmt.models.attention.varlen import find_varlen
 from docmt.models.gpus import CAPABILITY_WITH_BFLOAT16, check_gpus
-from docmt.scenarios.outcomes import Outcome, needed
 
 GIB = 1 << 30
 MAX_SHARE_OF_OTHERS = 0.05

@@ -21,9 +21,9 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
+from benchmarks.gpu.outcomes import Outcome
 from docmt.files import write_json
 from docmt.processes import LostProcess, map_apart
-from docmt.scenarios.outcomes import Outcome
 from docmt.training.agreement import Interrupted
 
 Check = Callable[[], Outcome]

@@ -8,19 +8,15 @@ from collections.abc import Callable
 from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
-from cyclopts import Parameter
-from cyclopts.validators import Number
-
-from docmt.commands import CommandGroup, OutFile
 from docmt.errors import UserError
 from docmt.gpu_locks import VISIBLE, claim_gpus, claim_more, visible_gpus
 from docmt.models.presets import SIZES
 from docmt.provenance import describe, package_versions
 
 if TYPE_CHECKING:
-    from docmt.scenarios.outcomes import Outcome
+    from benchmarks.gpu.outcomes import Outcome
 
 BUDGETS: dict[str, dict[str, float]] = {
     "NVIDIA H100 80GB HBM3": {
@@ -33,36 +29,18 @@ BUDGETS: dict[str, dict[str, float]] = {
 MIN_SHARE = 0.9  # minimum share of the budget, since repeated measurements vary by a few percent
 PACKAGES = ("triton", "nvidia-cudnn-cu13", "nvidia-nccl-cu13", "nvidia-cudnn-cu12", "nvidia-nccl-cu12")
 
-commands = CommandGroup("bench", help="Check GPU results against the CPU, and benchmark a GPU.")
 
-
-@commands.command
-def gpu(
+def check_gpu(
     *,
-    out: OutFile = Path("bench-gpu.json"),
-    only: list[str] | None = None,
-    device: Literal["cuda", "cpu"] = "cuda",
-    size: str = "",
-    tokens: Annotated[int, Parameter(validator=Number(gte=0))] = 0,
-    minutes: float = 7.0,
-    jobs: Annotated[int, Parameter(validator=Number(gte=1))] = 1,
+    out: Path,
+    only: list[str] | None,
+    device: Literal["cuda", "cpu"],
+    size: str,
+    tokens: int,
+    minutes: float,
+    jobs: int,
 ) -> int:
-    """Check GPU results against the CPU, and benchmark the GPU (docs/gpu.md).
-
-    The command needs neither network nor corpora. The exit code is 1 if a row FAILED.
-
-    Example:
-        docmt bench gpu --jobs 12 --out bench-gpu.json
-
-    Args:
-        out: JSON file to write, updated after every row. Send it to us.
-        only: rows to run, by name, by the part before the slash, or by a pattern such as `*/rst_mix`.
-        device: cpu runs a small trial of the command without a GPU.
-        size: model size. Default: base on a GPU, tiny on a CPU.
-        tokens: source tokens per measured update. 0: 16,384 on a GPU, 1,024 on a CPU.
-        minutes: time limit, after which no further row starts.
-        jobs: number of processes for the checks. A process needs a core and 2 GiB GPU memory.
-    """
+    """Run checks, print their rows and write all rows to a file. Returns 1 if a row FAILED (see docmt/cli/bench.py)."""
     if size not in ("", *SIZES):
         raise UserError(f"--size {size}: must be one of {', '.join(SIZES)}")
     names = ["cpu", "cpu"]
@@ -76,11 +54,11 @@ def gpu(
 
     import torch
 
-    from docmt.bench.environment import environment_checks
-    from docmt.bench.rows import Workers, run_checks
-    from docmt.bench.speed import Speed
+    from benchmarks.gpu.comparisons import Scenarios, compare_several, scenario_names
+    from benchmarks.gpu.environment import environment_checks
+    from benchmarks.gpu.rows import Workers, run_checks
+    from benchmarks.gpu.speed import Speed
     from docmt.models.gpus import missing_gpus
-    from docmt.scenarios.comparisons import Scenarios, compare_several, scenario_names
     from docmt.training.devices import prepare_cuda
 
     if device == "cuda" and not torch.cuda.is_available():
@@ -124,7 +102,7 @@ def gpu(
 
 def on_all(check: "Callable[[list[str]], Outcome]", names: list[str]) -> "Outcome":
     """Run a check on all devices, if no other job uses them."""
-    from docmt.scenarios.outcomes import Outcome
+    from benchmarks.gpu.outcomes import Outcome
 
     if names[0] != "cpu" and not claim_more(names):
         return Outcome("other jobs of docmt use a GPU", "not run")
@@ -133,7 +111,7 @@ def on_all(check: "Callable[[list[str]], Outcome]", names: list[str]) -> "Outcom
 
 def compare(name: str, rows: "dict[str, Outcome]") -> "Outcome":
     """Compare the measured figures with a GPU's budgets."""
-    from docmt.scenarios.outcomes import Outcome
+    from benchmarks.gpu.outcomes import Outcome
 
     if name not in BUDGETS:
         return Outcome(f"there are no figures of {name} yet: send us the file (docs/gpu.md)", "not measured yet")

@@ -1,0 +1,92 @@
+"""Data, trainings, GPU-hours and disk space of a study, before it runs."""
+
+from docmt.config.artifacts.base import Study
+from docmt.config.artifacts.runs import trained_runs
+from docmt.config.artifacts.study import all_artifacts
+from docmt.config.schema import Config
+from docmt.config.systems import Run, model_settings, text_settings, training_settings
+from docmt.corpora.catalog import find_corpus
+from docmt.models.presets import SIZES
+from docmt.models.published.catalog import load_models
+
+GPU_HOURS = 1.25
+"""GPU-hours for 100,000 updates with 16,400 source tokens, of G-Transformer, `MEASURED_SIZE`, on an H100, with compiled
+graphs (docs/experiments/gpu.md)."""
+MEASURED_SIZE = "base"
+FLOAT_BYTES = 4
+CHECKPOINT_MODELS = 4
+"""Size of a checkpoint and its best weights, in models: weights, two moments of Adam, best weights."""
+
+
+def describe_costs(config: Config) -> list[str]:
+    """Return lines on the data and the costs of a study, for a terminal. Empty without catalog data or trainings."""
+    study = Study(config)
+    sources = _catalog_sources(study)
+    runs = trained_runs(study)
+    lines = [f"data: {', '.join(sources)}"] if sources else []
+    if runs:
+        facts = [_describe_updates(config, runs), _describe_gpus(config, runs)]
+        n_bytes = sum(_count_bytes(config, run) for run in runs)
+        facts.append(f"about {n_bytes / 1e9:,.1f} GB for models and checkpoints")
+        lines.append(f"costs: {'; '.join(filter(None, facts))}")
+    return lines
+
+
+def _catalog_sources(study: Study) -> list[str]:
+    """Return the corpora and models that the study fetches, with the way to obtain them and the terms of use."""
+    splits: dict[str, list[str]] = {}
+    models = []
+    for artifact in all_artifacts(study):
+        if "corpora_fetch" in artifact.rules:
+            corpus, split = artifact.wildcards
+            splits.setdefault(corpus, []).append(split)
+        elif "models_fetch" in artifact.rules:
+            models.append(artifact.wildcards[0])
+    sources = []
+    for corpus, of_corpus in splits.items():
+        entry = find_corpus(corpus)
+        is_manual = not all(entry.family.files[name].addresses for name in entry.file_names(of_corpus))
+        sources.append(f"{corpus} ({'by hand' if is_manual else 'download'}, {entry.family.terms})")
+    for name in models:
+        entry = load_models()[name]
+        sources.append(f"{name} ({'download' if entry.url else 'by hand'}, {entry.terms})")
+    return sources
+
+
+def _describe_updates(config: Config, runs: list[Run]) -> str:
+    limits = [training_settings(config, run.system).max_steps for run in runs]
+    known = [limit for limit in limits if limit is not None]
+    trainings = f"{len(runs)} training{'s' * (len(runs) > 1)}"
+    if not known:
+        return f"{trainings}, number of updates unknown (until validation losses stop falling)"
+    n_others = len(limits) - len(known)
+    others = f" in {len(known)}, unknown in the other{'s' * (n_others > 1)}" if n_others else ""
+    return f"{trainings}, at most {sum(known):,} updates{others}"
+
+
+def _describe_gpus(config: Config, runs: list[Run]) -> str:
+    """Return the measured GPU-hours for the runs with the measured size. Empty without such runs."""
+    width = SIZES[MEASURED_SIZE]["width"]
+    measured = [run for run in runs if model_settings(config, run.system).width == width]
+    if not measured:
+        return ""
+    rate = f"{GPU_HOURS} GPU-hours per 100,000 updates of size {MEASURED_SIZE} on an H100"
+    limits = [training_settings(config, run.system).max_steps for run in measured]
+    known = sum(limit for limit in limits if limit is not None)
+    return f"{rate} (at most {known * GPU_HOURS / 1e5:,.0f} for the known updates)" if known else rate
+
+
+def _count_bytes(config: Config, run: Run) -> float:
+    """Return about the size of a finished run's model and checkpoints."""
+    settings = model_settings(config, run.system)
+    text = text_settings(config, run.dataset)
+    row = config.systems[run.system]
+    n_checkpoints = config.training[row.recipe].keep_checkpoints if row.recipe else 0
+    if text.pretrained in load_models():
+        n_bytes = 1e6 * load_models()[text.pretrained].megabytes
+    else:
+        n_weights = text.bpe_merges * settings.width  # one matrix for all embeddings
+        n_weights += settings.encoder_layers * settings.width * (4 * settings.width + 2 * settings.feed_forward_width)
+        n_weights += settings.decoder_layers * settings.width * (8 * settings.width + 2 * settings.feed_forward_width)
+        n_bytes = FLOAT_BYTES * n_weights
+    return n_bytes * (1 + CHECKPOINT_MODELS * n_checkpoints)

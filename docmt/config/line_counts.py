@@ -1,0 +1,76 @@
+"""Check of user-supplied outputs and references against test sets that can be read before the study runs."""
+
+from pathlib import Path
+
+from docmt import paths
+from docmt.config.artifacts.base import Study
+from docmt.config.artifacts.corpora import dataset_split
+from docmt.config.references import readable_corpus
+from docmt.config.schema import Config
+from docmt.corpora.documents import DocumentIndex, index_path, text_path
+from docmt.corpora.splits import convert_suite, read_split
+from docmt.corpora.suite_items import read_contrastive
+from docmt.evaluation.contrastive_accuracy import read_user_log_probabilities
+from docmt.evaluation.hypotheses import read_user_hypotheses
+from docmt.evaluation.references import read_more_references, read_reference
+from docmt.evaluation.segment_scores import read_segment_scores
+from docmt.snakemake_records import read_record
+
+CORPUS_FOLDER = Path(".")
+"""User-supplied corpus files are relative to the study folder."""
+
+
+def check_line_counts(config: Config) -> None:
+    """Raise UserError for outputs, references or external scores with another number of lines than their test set.
+
+    Test sets from user-supplied files are read. Other test sets are only known when the study has prepared them.
+    """
+    study = Study(config)
+    for dataset, row in config.datasets.items():
+        for test in row.test:
+            outputs = [system.hypotheses.get(f"{dataset}/{test}") for system in config.systems.values()]
+            files = [Path(file) for file in outputs if file]
+            references = [Path(file) for file in row.references.get(test, ())]
+            by_metric = [tests.get(f"{dataset}/{test}", {}) for tests in config.evaluation.external.values()]
+            scores = [Path(file) for by_run in by_metric for file in by_run.values()]
+            if (files or references or scores) and (content := _read_test(study, dataset, test)):
+                index, reference = content
+                read_more_references(references, index, reference)
+                for file in files:
+                    read_user_hypotheses(file, index, reference, tgt_lang=row.tgt_lang)
+                for file in scores:
+                    read_segment_scores(file, index)
+        for suite in row.suite_names():
+            corpus, split = row.suite_reference(suite).split("/")
+            outputs = [system.log_probabilities.get(f"{dataset}/{suite}") for system in config.systems.values()]
+            files = [Path(file) for file in outputs if file]
+            if files and corpus in config.corpora.custom:
+                where = f"config.corpora.custom.{corpus}"
+                items, _ = convert_suite(readable_corpus(config, corpus), split, folder=CORPUS_FOLDER, where=where)
+                for file in files:
+                    read_user_log_probabilities(file, [read_contrastive(item, where) for item in items])
+
+
+def _read_test(study: Study, dataset: str, test: str) -> tuple[DocumentIndex, list[str]] | None:
+    """Return document index and target side of a test set, or None if they are not known yet."""
+    config = study.config
+    row = config.datasets[dataset]
+    split = f"test_{test}"
+    names = [reference.split("/") for reference in row.test[test]]
+    if split not in row.filters and all(corpus in config.corpora.custom for corpus, _ in names):
+        documents = []
+        for corpus, name in names:
+            where = f"config.corpora.custom.{corpus}"
+            corpus_documents, _ = read_split(
+                readable_corpus(config, corpus), name, folder=CORPUS_FOLDER, languages=row.languages, where=where
+            )
+            documents += [(f"{corpus}.{name}/{document.id}", document.tgt) for document in corpus_documents]
+        index = DocumentIndex(tuple(name for name, _ in documents), tuple(len(tgt) for _, tgt in documents))
+        return index, [sentence for _, tgt in documents for sentence in tgt]
+    prepared = dataset_split(study, dataset, split)
+    prefix = Path(paths.SPLIT.format(dataset=dataset, languages="-".join(row.languages), split=split))
+    files = [index_path(prefix), text_path(prefix, row.tgt_lang)]
+    # Text of an older configuration can have other sentences.
+    if all(file.exists() and repr(prepared.fingerprint) in read_record(str(file)).get("params", []) for file in files):
+        return read_reference(prefix, languages=[row.tgt_lang])
+    return None

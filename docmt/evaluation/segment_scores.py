@@ -1,0 +1,46 @@
+"""Scores per segment from other programs, such as neural metrics, in user-supplied files."""
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from docmt.corpora.documents import DocumentIndex
+from docmt.errors import UserError
+from docmt.evaluation.hypotheses import Unit
+from docmt.files import read_lines
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+class SegmentScores(NamedTuple):
+    """Scores of a metric for every sentence or document of a test set."""
+
+    unit: Unit
+    values: "np.ndarray"  # float64 [segments]
+
+
+def read_segment_scores(path: Path, index: DocumentIndex) -> SegmentScores:
+    """Read a file with one number per line, for each sentence or each document of a test set."""
+    import numpy as np  # planning a study imports this module without reading scores
+
+    lines = read_lines(path)
+    units: dict[int, Unit] = {len(index.ids): "documents", index.n_sentences: "sentences"}
+    if len(lines) not in units:
+        raise UserError(
+            f"{path}: {len(lines)} lines, but the test set has {index.n_sentences} sentences in {len(index.ids)} "
+            "documents: write one score for each sentence, or one for each document"
+        )
+    return SegmentScores(
+        units[len(lines)], np.array([_parse(line, f"{path}: line {i}") for i, line in enumerate(lines, 1)])
+    )
+
+
+def _parse(line: str, where: str) -> float:
+    try:
+        score = math.nan if "_" in line else float(line)  # Python accepts 1_000
+    except ValueError:
+        score = math.nan
+    if not math.isfinite(score):
+        raise UserError(f"{where}: {line.strip()!r} is not a finite number")
+    return score

@@ -1,0 +1,158 @@
+"""Updates that are recorded and repeated, with recorded operators of a CPU in the place of a CUDA graph."""
+
+import numpy as np
+import pytest
+import torch
+from core_fixtures import assert_same_training, run_training
+from plain_attention import take_plain_kernels
+from recorded_operators import OperatorRecorder
+
+from docmt.models.attention import kernels
+from docmt.training import filling, graphs, trainer
+from docmt.training.graphs import UpdateGraphs
+
+SMALL = {"encoder_layers": 1, "decoder_layers": 1, "dropout": 0.0}
+STEPS = {"compile": "off", "max_batch_tokens": 40, "max_steps": 14, "warmup_steps": 5}
+STEPS |= {"validate_every_steps": 100, "checkpoint_every_steps": 100}
+MEASURED = "train_loss|gradient_norm|dev_|learning_rate"
+
+
+@pytest.fixture
+def train(study_files, tmp_path, monkeypatch):
+    """Trains as on a GPU, with graphs unless they are turned off. Returns the model and its history."""
+    monkeypatch.setattr(kernels, "kernel_for", lambda *_: "varlen")
+    monkeypatch.setattr(trainer, "kernel_for", lambda *_: "varlen")
+    monkeypatch.setattr(graphs, "CudaRecorder", OperatorRecorder)
+    monkeypatch.setattr(OperatorRecorder, "n_repeated", 0)
+    take_plain_kernels(monkeypatch, [])
+    for name, step in {"TOKENS": 64, "GROUPS": 16, "KEYS": 128, "ROWS": 32}.items():
+        monkeypatch.setattr(filling, name, step)
+
+    def train(name, *, graphs="auto", model=(), training=(), **options):
+        model, training = SMALL | dict(model), STEPS | dict(training)
+        return run_training(study_files, tmp_path / name, graphs=graphs, model=model, training=training, **options)
+
+    train.folder = tmp_path
+    return train
+
+
+def assert_repeated_equals_computed(train, monkeypatch, *, least, name="", **options):
+    """Updates of a recording change weights as the same updates do without it, bit by bit."""
+    repeated = train(f"{name} repeated", **options)
+    assert OperatorRecorder.n_repeated >= least
+    with monkeypatch.context() as patch:
+        patch.setattr(graphs, "MAX_GRAPHS", 0)
+        patch.setattr(OperatorRecorder, "record", None)
+        computed = train(f"{name} computed", **options)
+    assert_same_training(repeated, computed)
+
+
+CASES = {
+    "sentence_transformer": {},
+    "g_transformer": {},
+    "rst_mix": {"training": {"drop_rst": 0.5}},
+    "document_transformer": {},
+    "concatenation": {},
+    "lstm_transformer": {},
+    "flat_transformer": {},
+    "hybrid_context": {},
+    "global_context": {"training": {"tasks": ["documents", "sentences"]}},
+    "doct": {},
+    "han": {},
+    "san": {},
+    "cadec": {},
+}
+QUICK = ("sentence_transformer", "global_context")
+
+
+@pytest.mark.parametrize(
+    "architecture", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in CASES]
+)
+def test_repeated_updates_equal_computed_ones(architecture, train, monkeypatch):
+    """With dropout, word dropout, dropped trees, clipping, and learning rates that change."""
+    options = CASES[architecture]
+    training = {"max_gradient_norm": 0.5} | options.get("training", {})
+    assert_repeated_equals_computed(
+        train, monkeypatch, least=8, architecture=architecture, model={"dropout": 0.2}, training=training
+    )
+
+
+def test_repeated_updates_with_accumulation(train, monkeypatch):
+    training = {"accumulation_steps": 2, "max_batch_tokens": 30}
+    assert_repeated_equals_computed(train, monkeypatch, least=6, training=training)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", ["n_labels", "weight", "rates"])
+def test_numbers_of_the_cpu_are_noticed(number, train, monkeypatch):
+    """A recording keeps them. Weights change here, because they are always 1 on a single device."""
+    compute = trainer.Trainer._compute
+
+    def compute_with_float(self, update, rates):
+        if number == "rates":
+            rates = [float(rate) for rate in rates]
+        else:
+            update = graphs.replace(update, **{number: float(getattr(update, number))})
+        return compute(self, update, rates)
+
+    call = UpdateGraphs.__call__
+
+    def call_with_weight(self, update, rates):
+        return call(self, graphs.replace(update, weight=1 + update.index.position / 10), rates)
+
+    monkeypatch.setattr(UpdateGraphs, "__call__", call_with_weight)
+    assert_repeated_equals_computed(train, monkeypatch, least=8)
+    monkeypatch.setattr(trainer.Trainer, "_compute", compute_with_float)
+    with pytest.raises(AssertionError):
+        assert_repeated_equals_computed(train, monkeypatch, least=8, name="damaged")
+
+
+def test_graphs_change_a_training_only_by_rounding(train):
+    _, history = train("graphs")
+    _, expected = train("off", graphs="off")
+    for name in expected.columns[expected.columns.str.match(MEASURED)]:
+        np.testing.assert_allclose(history[name], expected[name], rtol=1e-3)
+
+
+@pytest.mark.parametrize("first", ["auto", "off"])
+def test_checkpoints_of_either_path_resume_in_the_other(first, train):
+    second = {"auto": "off", "off": "auto"}[first]
+    _, expected = train("whole", graphs=first)
+    train("parts", graphs=first, training={"max_steps": 7})
+    _, history = train("parts", graphs=second)
+    assert len(list((train.folder / "parts/checkpoints").iterdir())) == 1
+    for name in expected.columns[expected.columns.str.match(MEASURED)]:
+        np.testing.assert_allclose(history[name], expected[name], rtol=1e-3)
+
+
+def test_a_training_with_graphs_resumes(train):
+    """The updates after the resume are recorded anew."""
+    whole = train("whole", model={"dropout": 0.2})
+    train("parts", model={"dropout": 0.2}, training={"max_steps": 7})
+    assert_same_training(train("parts", model={"dropout": 0.2}), whole)
+
+
+@pytest.mark.parametrize("event", ["record", "run", "repeat"])
+def test_a_training_survives_failing_graphs(event, train, monkeypatch, caplog):
+    """It continues as without graphs, from the same update."""
+    if event == "repeat":
+        monkeypatch.setattr("recorded_operators.Recorded.repeat", fail)
+    else:
+        monkeypatch.setattr(OperatorRecorder, event, fail)
+    _, history = train("failing")
+    _, expected = train("off", graphs="off")
+    for name in expected.columns[expected.columns.str.match(MEASURED)]:
+        np.testing.assert_allclose(history[name], expected[name], rtol=1e-3)
+    assert caplog.text.count("training continues without CUDA graphs: no graph") == 1
+    assert "many lines" not in caplog.text
+
+
+def fail(*_):
+    raise torch.OutOfMemoryError("no graph\nmany lines")
+
+
+def test_impossible_graphs_are_not_recorded(study_files, tmp_path):
+    """A CPU has padded attention."""
+    options = {"model": SMALL, "training": {"max_steps": 2}}
+    plain = run_training(study_files, tmp_path / "plain", **options)
+    assert_same_training(run_training(study_files, tmp_path / "graphs", graphs="auto", **options), plain)
