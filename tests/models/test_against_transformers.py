@@ -1,6 +1,6 @@
 """Random models of real classes from transformers have the same logits and greedy output after conversion.
 
-Each is imported by itself, and by the command of a study, with the vocabulary and the text pipeline of the study.
+A model is imported directly, and by the command in a study, with the study's vocabulary and text pipeline.
 """
 
 import numpy as np
