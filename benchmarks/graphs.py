@@ -1,10 +1,10 @@
-"""CPU time of a training update outside of its CUDA graph, and the shapes of updates. Needs no GPU.
+"""Measure CPU time of a training update outside of its CUDA graph, and shapes of updates. Needs no GPU.
 
     python benchmarks/graphs.py --architectures g_transformer rst_mix --max-batch-tokens 4096
 
-Updates go through `Trainer` with `graphs: auto`, but a graph computes nothing. The times are those of the calling
-thread: receiving an update from a loader, and then seeding, one copy into the buffer, and starting the graph. Instances
-are random, with 17 sentences and about 512 tokens.
+Updates go through `Trainer` with `graphs: auto`, but a graph computes nothing. The calling thread's times are measured:
+receiving an update from a loader, and then seeding, one copy into the buffer, and starting the graph. Instances are
+random, with 17 sentences and about 512 tokens.
 """
 
 import argparse
@@ -41,7 +41,7 @@ N_SYMBOLS = 1000
 
 
 class NoRecorder:
-    """In the place of `graphs.CudaRecorder`."""
+    """Replaces `graphs.CudaRecorder`."""
 
     def run(self, function: Callable) -> graphs.Results:
         return torch.zeros(()), torch.zeros(())

@@ -25,7 +25,7 @@ def costs_table() -> str:
 
 
 def updated_page(page: str) -> str:
-    """The page with today's costs."""
+    """The page with the current costs."""
     return replace_between_marks(page, NAME, costs_table())
 
 

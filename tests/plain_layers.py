@@ -1,4 +1,4 @@
-"""Layers of a sentence Transformer, head by head, as in equations. A row is the state of a token, [D]."""
+"""Layers of a sentence Transformer, head by head, as in equations. A row is a token's state, [D]."""
 
 import math
 
@@ -69,7 +69,7 @@ def embed(model, tokens):
 
 
 def attends(model, side, number, context):
-    """Gated attention to a context of these states, as in a layer of DocT. Otherwise the identity."""
+    """Gated attention to a context of these states, as in DocT. Without a context, the identity."""
     if context is None:
         return lambda rows: rows
     layer = getattr(model.context, side)[number]

@@ -9,7 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 WAITING = ("_local_scalar_dense", "nonzero", "masked_select", "unique", "repeat_interleave.Tensor")
-"""Operators whose result the CPU reads, or whose size depends on the device. A CUDA graph cannot contain them."""
+"""Operators with results that the CPU reads, or with device-dependent sizes. CUDA graphs cannot contain them."""
 
 
 def storages(nest: Any) -> Iterator[int]:
@@ -19,7 +19,7 @@ def storages(nest: Any) -> Iterator[int]:
 
 
 class Recorded(TorchDispatchMode):
-    """All operators that are called inside, below autograd, with their arguments and results."""
+    """All operators that are called inside the block, below autograd, with their arguments and results."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class Recorded(TorchDispatchMode):
 
     @torch.no_grad()
     def repeat(self) -> None:
-        """Compute all operators again, from what their argument tensors contain now."""
+        """Compute all operators again, from the current content of their argument tensors."""
         for function, args, kwargs, results in self.calls:
             inputs = {*storages((args, kwargs))}
             if function._schema.is_mutable:
@@ -47,7 +47,7 @@ class Recorded(TorchDispatchMode):
 
 
 class OperatorRecorder:
-    """In the place of `graphs.CudaRecorder`. `n_repeated` counts repetitions of all recordings."""
+    """Replaces `graphs.CudaRecorder`. `n_repeated` counts repetitions of all recordings."""
 
     n_repeated = 0
 

@@ -1,4 +1,4 @@
-"""Progress of long computations in a log. The standard error of pytest is no terminal."""
+"""Progress of long computations in a log. pytest's standard error is no terminal."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""Messages of Snakemake: failed jobs and removed inputs of a run, and one line per job in the terminal."""
+"""Messages about failed jobs and removed inputs, and one line per job in the terminal."""
 
 import logging
 

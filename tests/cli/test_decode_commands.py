@@ -81,7 +81,7 @@ def test_missing_instances_are_one_line(model, tmp_path, capsys):
 
 
 def test_instances_of_another_vocabulary_are_refused(study_files, model, tmp_path, capsys):
-    """Their token ids stand for other subwords, so the translation would be nonsense without a warning."""
+    """Their token ids stand for other subwords. Without the refusal, the translation would be nonsense."""
     folder = tmp_path / "instances"
     shutil.copytree(study_files.instances(), folder)
     write_json(folder / "manifest.json", read_json(folder / "manifest.json") | {"vocabulary_sha256": "0" * 64})

@@ -1,4 +1,4 @@
-"""Two configurations in one folder: runs and `docmt clean` in any order lose nothing of the other configuration."""
+"""Two configurations in one folder. Runs and `docmt clean` in any order keep the files of the other configuration."""
 
 import itertools
 import os
@@ -28,7 +28,7 @@ STEPS = ("run b.yaml", "clean b.yaml", "clean")
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    """Runs a configuration: writes the files of its trainings, without training. Returns whether it was refused."""
+    """Run a configuration: write its training files, without training. Returns True if it was refused."""
     monkeypatch.chdir(tmp_path)
     last = []
     monkeypatch.setattr("docmt.cli.status.last_configuration", lambda folder: list(last))

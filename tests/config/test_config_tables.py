@@ -1,4 +1,4 @@
-"""Tables of cross-task pre-training: system properties in the config, and inputs of tables."""
+"""Tables for cross-task pre-training: system properties in the config, and table inputs."""
 
 from pathlib import Path
 

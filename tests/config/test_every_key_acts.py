@@ -380,7 +380,7 @@ def study(tmp_path_factory):
 
 
 def write_contents(figure, file, *, format, **_):
-    """Contents of a figure instead of its picture."""
+    """Figure contents instead of a picture."""
     if format == "svg":
         for axes in figure.axes:
             ticks = [tick.get_text() for tick in axes.get_xticklabels()]

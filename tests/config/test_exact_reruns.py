@@ -117,7 +117,7 @@ def test_each_key_reruns_what_its_value_changes(study):
 @pytest.mark.parametrize("file", sorted((ROOT / "config").rglob("*.yaml")), ids=lambda file: file.stem)
 def test_each_value_of_shipped_studies(file):
     class EachRow(set):
-        """Keys of all rows, for example of every system, are tried."""
+        """Keys in all rows, for example in every system, are tried."""
 
         def __contains__(self, key):
             return False

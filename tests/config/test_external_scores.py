@@ -1,4 +1,4 @@
-"""`evaluation.external`: which runs have scores of other programs, and where they are read."""
+"""`evaluation.external`: scores from other programs, and the runs, differences and reports that read them."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""A system that `config check` accepts can copy the weights of its initial model. It refuses only other systems."""
+"""`config check` accepts a system exactly if it can copy the weights of its initial model."""
 
 import pytest
 from smoke_study import smoke_values

@@ -114,7 +114,7 @@ def test_systems_that_train_differ(config, tmp_path, monkeypatch):
 
 
 def test_an_update_has_the_tokens_of_the_papers():
-    """On four GPUs. Cross-task pre-training has 8,192 in total, according to the passes in its Table 10."""
+    """The papers use four GPUs. Cross-task pre-training has 8,192 tokens in total, according to its Table 10."""
     for config, tokens in (
         ("paper_gtransformer", {16_384}),
         ("paper_gtransformer_enru", {16_384}),

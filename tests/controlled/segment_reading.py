@@ -1,4 +1,4 @@
-"""Independent analysis of documents with nested segments, from English text and a dictionary of genders."""
+"""Independent analysis of documents with nested segments, from English text and a gender dictionary."""
 
 import re
 from dataclasses import dataclass, field

@@ -53,7 +53,7 @@ def test_items_keep_the_contract(suite):
 
 
 def test_groups_are_opposite_pairs(suite):
-    """A model of single sentence pairs is therefore right in exactly half of the items."""
+    """A model that reads single sentence pairs is therefore right in exactly half of the items."""
     *_, items = suite
     for first, second in groups_of(items):
         assert first["src"][-1] == second["src"][-1]

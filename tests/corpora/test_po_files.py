@@ -1,4 +1,4 @@
-"""Large sets of PO files: selection, cleaning and splitting of messages."""
+"""Large sets of PO files: how messages are selected, cleaned and split."""
 
 import gzip
 import lzma

@@ -30,7 +30,7 @@ MIXED = {
 
 
 def make(name):
-    """A model of an architecture, or G-Transformer with one of the mixtures in decoder and cross-attention."""
+    """An architecture's model, or G-Transformer with one of the mixtures in decoder and cross-attention."""
     if name in ARCHITECTURES:
         return make_model(name)
     attention = {"upper_layers": 1} | MIXED[name]

@@ -1,4 +1,4 @@
-"""Parallel search for the sentences of a document, and both uses of a model with a context encoder."""
+"""Parallel search for a document's sentences, and both uses of a model with a context encoder."""
 
 import dataclasses
 import itertools

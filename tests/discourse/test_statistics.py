@@ -1,4 +1,4 @@
-"""Statistics of trees: counted by hand, compared with a plain count, and on documents that lack a kind of tree."""
+"""Tree statistics: counted by hand, compared with a plain count, and on documents that lack a kind of tree."""
 
 import csv
 import itertools

@@ -1,4 +1,4 @@
-"""CXMI: the effect of context on the log probability of a reference."""
+"""CXMI: the effect of context on a reference's log probability."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Documents with other sentences are aligned to the reference: equal to all boundaries tried one by one."""
+"""Documents with different sentences are aligned to the reference. The alignment is the best of all boundaries."""
 
 import itertools
 import random
@@ -13,7 +13,7 @@ from docmt.evaluation.realignment import align_sentences
 
 
 def count_edits(ours, theirs):
-    """The word edits between two lists, without any table."""
+    """Word edits between two lists, without a table."""
     if not ours or not theirs:
         return len(ours) + len(theirs)
     return min(
@@ -24,7 +24,7 @@ def count_edits(ours, theirs):
 
 
 def align_by_brute_force(lines, reference):
-    """The best boundaries between words (which are letters): by edits, boundaries inside lines, and position."""
+    """The best boundaries between words (here letters): by edits, boundaries inside lines, and position."""
     words = [word for line in lines for word in line.split()]
     line_starts = set(itertools.accumulate((len(line.split()) for line in lines), initial=0))
     best = None
@@ -81,7 +81,7 @@ def test_characters_are_words_without_blanks():
 
 @pytest.mark.parametrize("lines", [["Der Hund schläft. Er ist", "müde."], ["Sie geht heim."], REFERENCE[::-1]])
 def test_document_scores_do_not_change(lines):
-    """Only boundaries differ, so d-BLEU and d-chrF of the document are those of the file."""
+    """Only boundaries differ, so the document's d-BLEU and d-chrF are the same as for the file."""
     documents = cut(REFERENCE, [3])
     index = DocumentIndex(("a",), (3,))
     scores = []

@@ -1,4 +1,4 @@
-"""Scores of other programs: read from files, averaged, and tested against a baseline."""
+"""Scores from other programs: read from files, averaged, and tested against a baseline."""
 
 import json
 
@@ -54,7 +54,7 @@ def text(tmp_path):
 
 
 def write_output(folder, scores, *, metric="MetricX ↓"):
-    """Write translations and their scores, and return options of both."""
+    """Write translations and their scores, and return the options for both."""
     folder.mkdir(exist_ok=True)
     output = write_hypotheses(folder / "test_t.jsonl", make_hypotheses(LINES, (5, 7), documents="ab"))
     return output, f"t/{metric}={write_lines(folder / 'scores=1.txt', scores)}"

@@ -1,6 +1,6 @@
 """Random models of real classes from transformers have the same logits and greedy output after conversion.
 
-Each is imported by itself, and by the command of a study, with the vocabulary and the text pipeline of the study.
+A model is imported directly, and by the command in a study, with the study's vocabulary and text pipeline.
 """
 
 import numpy as np
@@ -32,7 +32,7 @@ SENTENCES = LINES[:8]
 
 @pytest.fixture(scope="module", params=[(family, of_study) for family in CONFIGS for of_study in (False, True)])
 def both(request, tmp_path_factory):
-    """The family, the model of transformers, the symbols of its rows, and docmt's model."""
+    """The family, the model from transformers, the symbols of its rows, and docmt's model."""
     family, of_study = request.param
     folder = tmp_path_factory.mktemp(family)
     symbols, config = write_text(folder, family)

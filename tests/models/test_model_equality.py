@@ -107,7 +107,7 @@ def test_free_batch_is_a_self_ending_stream():
     [((), ["<s>"]), ((), ["</s>"]), (("en", "de"), None), (("en", "de"), ["{tgt}"]), (("en", "de"), ["</s>", "{tgt}"])],
 )
 def test_losses_ignore_the_marks(architecture, tags, before, tmp_path):
-    """For all first symbols of a sentence: `<s>`, a language tag, the `</s>` of fairseq, or two symbols."""
+    """For all first symbols in a sentence: `<s>`, a language tag, fairseq's `</s>`, or two symbols."""
     if before and len(before) > 1 and architecture == "document_transformer":
         pytest.skip("a free stream begins sentences with one symbol")
     study = make_study(tmp_path, tags=tags)

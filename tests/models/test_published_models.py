@@ -66,7 +66,7 @@ def published(request, tmp_path_factory):
 
 
 def pack_pairs(trained, pairs):
-    """Token ids of both sides per pair, and the pairs as a batch of one-sentence documents."""
+    """Token ids for both sides per pair, and the pairs as a batch of one-sentence documents."""
     sides = [[trained.encode(pair[number], side) for pair in pairs] for number, side in enumerate(("src", "tgt"))]
     documents = [([src], [tgt]) for src, tgt in zip(*sides, strict=True)]
     return sides, make_batch(trained.model.settings, documents)

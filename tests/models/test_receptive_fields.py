@@ -1,4 +1,4 @@
-"""Influence of tokens, measured by gradients: isolation of sentences, and all ablations in the papers."""
+"""Influence of tokens, measured by gradients: sentences are isolated, and ablations behave as in the papers."""
 
 from functools import partial
 
@@ -91,7 +91,7 @@ VISIBLE = {"group": OWN, "global": ALL, COMBINED: ALL}
 
 
 def attention_influence(model, slot, layer):
-    """Influence of key sentences on the output of an attention."""
+    """Influence of key sentences on an attention's output."""
     batch = make_batch(model.settings, [DOCUMENT])
     src_tags, tgt_tags = sides(model)
     query_tags = src_tags if slot == "encoder" else tgt_tags

@@ -1,4 +1,4 @@
-"""Rows of the long table, trainings, paired tests and whole reports for tests of the report."""
+"""Rows for the long table, trainings, paired tests and whole reports."""
 
 import json
 import math

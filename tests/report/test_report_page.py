@@ -54,7 +54,7 @@ def render(folder, study, **settings):
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory, study):
-    """Folder, page and printed tables of the study. They are rendered once, because pictures take most of the time."""
+    """Folder, page and printed tables. They are rendered once, because pictures take most of the time."""
     folder, printed = tmp_path_factory.mktemp("page"), io.StringIO()
     with contextlib.redirect_stdout(printed):
         html = render(folder, study)

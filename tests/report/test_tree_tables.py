@@ -1,4 +1,4 @@
-"""Report section on EDUs and trees: tables of statistics and scores, and the round trip of text."""
+"""Report section on EDUs and trees: statistics, scores, and the round trip of text."""
 
 import json
 

@@ -177,12 +177,12 @@ class Study:
         return self.run(*targets, changes=changes, options=("--cores", "2", *options), profile=None)
 
     def queue(self, *options):
-        """Ids of unfinished jobs of this study. Other tests have jobs at the same time."""
+        """Ids of this study's unfinished jobs. Other tests have jobs at the same time."""
         lines = slurm("squeue", "--me", "--noheader", *options, "--Format", "JobID:|,STDOUT:|").splitlines()
         return [line.split("|")[0] for line in lines if f"{self.folder}/" in line]
 
     def checkpoints(self):
-        """Steps of all checkpoints of the sentence model."""
+        """Steps of all sentence model checkpoints."""
         found = (self.folder / RUN / "checkpoints").glob("*/step-*.json")
         return sorted(int(path.stem.removeprefix("step-")) for path in found)
 

@@ -91,7 +91,7 @@ def settings_of_three_stages(*, rate, beam_size, metric):
 
 
 def recorded_settings(study):
-    """Learning rate of the model and metrics of the scores, as recorded by the jobs, and the metric in the table."""
+    """Learning rate and metrics that the jobs recorded, and the metric in the table."""
     rate = load_content(study.folder / MODEL)["provenance"]["settings"]["training"]["learning_rate"]
     scores = read_json(study.folder / RUN / "scores.json")["provenance"]["settings"]["metrics"]
     table = pd.read_csv(study.folder / SCORES)

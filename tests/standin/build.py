@@ -1,4 +1,4 @@
-"""Compiles the stand-in for a CUDA device, once per version of the stand-in and of torch."""
+"""Compiles the stand-in for a CUDA device, once per version of the stand-in and torch."""
 
 import hashlib
 import importlib.util

@@ -36,7 +36,7 @@ class Counts:
         return sum(count for (other, _, _), count in self.events.items() if other == kind)
 
     def launches(self, name: str) -> int:
-        """Number of launches of a kernel."""
+        """Number of a kernel's launches."""
         return sum(count for (kind, other, _), count in self.events.items() if (kind, other) == ("launch", name))
 
     def totals(self) -> dict[str, int]:
@@ -52,7 +52,7 @@ class Counts:
         return lines
 
     def describe(self, *kinds: str) -> str:
-        """A table of events of some kinds (default: all). The most frequent ones come first."""
+        """A table of events by kind (default: all). The most frequent ones come first."""
         rows = [(count, *event) for event, count in self.events.items() if event[0] in (kinds or KINDS)]
         rows.sort(key=lambda row: (KINDS.index(row[1]), -row[0], row[3]))
         totals = ", ".join(f"{self.total(kind)} × {kind}" for kind in KINDS)

@@ -33,7 +33,7 @@ from docmt.training.loss import LossModule
 from standin.counting import Counts, counting
 
 BASE = {"encoder_layers": 6, "decoder_layers": 6, "upper_layers": 2}
-"""Layers of the base size. The number of launches depends on them, and not on the width."""
+"""Layers for the base size. The number of launches depends on them, and not on the width."""
 HALF = {"width": 16, "heads": 2}  # heads of 8, the narrowest that flash attention takes
 QUIET = {"precision": "auto", "log_every_steps": 4, "validate_every_steps": 100, "checkpoint_every_steps": 100}
 """A half-precision training without other work between updates."""
@@ -88,7 +88,7 @@ def updates(study: Study, folder: Path, architecture: str, **options) -> list[Co
 
 @dataclass
 class Decoding:
-    """Counts of a search, and scores of its hypotheses."""
+    """Counts and hypothesis scores of a search."""
 
     counts: Counts
     n_steps: int

@@ -34,7 +34,7 @@ SMALL = {"encoder_layers": 1, "decoder_layers": 1}
 
 @pytest.fixture(autouse=True)
 def kernel(monkeypatch):
-    """Plain version of the GPU operator. Collects names of kernels."""
+    """Plain version of the GPU operator. Collects kernel names."""
     taken = []
     monkeypatch.setattr(kernels, "kernel_for", lambda *_: "varlen")
     take_plain_kernels(monkeypatch, taken)

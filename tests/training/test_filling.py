@@ -15,14 +15,14 @@ from docmt.training.filling import FilledBatch
 from docmt.training.loss import LossModule
 
 LAYOUTS = ([3, 1, 4], [1], [1, 1, 1, 5], [9, 2])
-"""Sentences of each document. Some sentences are empty."""
+"""Sentences per document. Some sentences are empty."""
 SMALL = {"encoder_layers": 1, "decoder_layers": 1}
 PLAIN = sorted(set(ARCHITECTURES) - ABLATIONS)
 
 
 @pytest.fixture(autouse=True)
 def kernel(monkeypatch):
-    """The operator of a GPU, computed plainly, and steps of few tokens. The names of its kernels are collected."""
+    """Plain version of the GPU operator, with steps of few tokens. Collects kernel names."""
     names = []
     monkeypatch.setattr(kernels, "kernel_for", lambda *_: "varlen")
     take_plain_kernels(monkeypatch, names)
@@ -127,7 +127,7 @@ def test_filler_keeps_the_choice_of_kernels(kernel, monkeypatch):
 
 
 def test_filler_is_not_longer_than_learned_positions():
-    """Only real instances are checked: filler shares the last vector."""
+    """Only real instances are checked, because filler shares the last vector."""
     settings = make_model(**SMALL, positions="instance", form={"learned_positions": 30}).settings
     FilledBatch.of(batch_of(settings, [2]))
     with pytest.raises(UserError, match="tokens, but the model has only 30 learned positions"):

@@ -1,4 +1,4 @@
-"""Updates that are recorded and repeated, with recorded operators of a CPU in the place of a CUDA graph."""
+"""Recorded and repeated updates, with recorded operators on a CPU instead of a CUDA graph."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ MEASURED = "train_loss|gradient_norm|dev_|learning_rate"
 
 @pytest.fixture
 def train(study_files, tmp_path, monkeypatch):
-    """Trains as on a GPU, with graphs unless they are turned off. Returns the model and its history."""
+    """Train as on a GPU, with graphs unless they are turned off. Returns the model and its history."""
     monkeypatch.setattr(kernels, "kernel_for", lambda *_: "varlen")
     monkeypatch.setattr(trainer, "kernel_for", lambda *_: "varlen")
     monkeypatch.setattr(graphs, "CudaRecorder", OperatorRecorder)
@@ -37,7 +37,7 @@ def train(study_files, tmp_path, monkeypatch):
 
 
 def assert_repeated_equals_computed(train, monkeypatch, *, least, name="", **options):
-    """Updates of a recording change weights as the same updates do without it, bit by bit."""
+    """Recorded updates change weights in the same way as plain updates, bit by bit."""
     repeated = train(f"{name} repeated", **options)
     assert OperatorRecorder.n_repeated >= least
     with monkeypatch.context() as patch:
@@ -69,7 +69,7 @@ QUICK = ("sentence_transformer", "global_context")
     "architecture", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in CASES]
 )
 def test_repeated_updates_equal_computed_ones(architecture, train, monkeypatch):
-    """With dropout, word dropout, dropped trees, clipping, and learning rates that change."""
+    """With dropout, word dropout, dropped trees, clipping, and changing learning rates."""
     options = CASES[architecture]
     training = {"max_gradient_norm": 0.5} | options.get("training", {})
     assert_repeated_equals_computed(
@@ -126,7 +126,7 @@ def test_checkpoints_of_either_path_resume_in_the_other(first, train):
 
 
 def test_a_training_with_graphs_resumes(train):
-    """The updates after the resume are recorded anew."""
+    """Updates after resuming are recorded again."""
     whole = train("whole", model={"dropout": 0.2})
     train("parts", model={"dropout": 0.2}, training={"max_steps": 7})
     assert_same_training(train("parts", model={"dropout": 0.2}), whole)
@@ -134,7 +134,7 @@ def test_a_training_with_graphs_resumes(train):
 
 @pytest.mark.parametrize("event", ["record", "run", "repeat"])
 def test_a_training_survives_failing_graphs(event, train, monkeypatch, caplog):
-    """It continues as without graphs, from the same update."""
+    """The training continues as without graphs, from the same update."""
     if event == "repeat":
         monkeypatch.setattr("recorded_operators.Recorded.repeat", fail)
     else:

@@ -138,7 +138,7 @@ def test_late_signal_does_not_matter(study_files, tmp_path, whole, monkeypatch):
 
 @pytest.mark.parametrize(("first", "then"), [("float32", "bfloat16"), ("bfloat16", "float32")])
 def test_the_fastest_precision_is_measured_once(study_files, tmp_path, monkeypatch, first, then):
-    """A busy machine at the start of a later session does not change the precision of a training."""
+    """A busy machine at the start of a later session does not change a training's precision."""
     monkeypatch.setattr("docmt.training.devices.cpu_has_bfloat16", lambda: True)
 
     def train(folder, fastest):

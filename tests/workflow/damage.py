@@ -146,7 +146,7 @@ class Laboratory:
         return self.made[job]
 
     def _contents(self, names):
-        """Content of files and of their checksums."""
+        """Content of files and their checksums."""
         paths = [each for name in names for each in (Path(name), checksum_path(Path(name))) if each.exists()]
         return {path: path.read_bytes() for path in paths}
 
@@ -155,7 +155,7 @@ class Laboratory:
             path.write_bytes(content)
 
     def _damaged(self, damage, path):
-        """New content of a file, and of the file with which it is swapped."""
+        """New content of a file, and of its partner in a swap."""
         content = Path(path).read_bytes()
         if not content:
             return None

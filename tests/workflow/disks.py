@@ -1,8 +1,8 @@
-"""A finished study on full and read-only disks. Each disk is a tmpfs that only this process and its children see.
+"""A finished study on full and read-only disks. The disks are tmpfs that only this process and its children see.
 
 Usage: unshare --map-root-user --mount python disks.py commands|study FINISHED DISK, where DISK is an empty folder.
-`commands` runs one command per rule on a copy of the study, and `study` runs the whole study on a disk that grows.
-Both print a trial as JSON per line.
+`commands` runs one command per rule on a copy of the study, and `study` runs the whole study on a disk that grows. Both
+print a trial as JSON per line.
 """
 
 import json
@@ -65,7 +65,7 @@ def run(job):
 
 
 def spoil(disk, condition, n_bytes):
-    """Make a disk full, or leave half of the room for these bytes, or make it read-only."""
+    """Fill a disk, leave half of the space for these bytes, or make it read-only."""
     if condition == "read-only":
         mount("-o", "remount,ro", disk)
         return
@@ -87,7 +87,7 @@ def mend(disk):
 
 
 def outputs_of(job):
-    """The outputs of a job, and the checkpoints of a training."""
+    """Outputs of a job, and checkpoints of a training."""
     for name in job.outputs:
         yield Path(name)
         if name.endswith("model.pt"):
@@ -95,7 +95,7 @@ def outputs_of(job):
 
 
 def contents(job):
-    """The results of a job without times."""
+    """Results of a job without times."""
     files = [file for path in map(Path, job.outputs) for file in ([path] if path.is_file() else path.rglob("*"))]
     return {
         str(file): lasting(file)
@@ -105,7 +105,7 @@ def contents(job):
 
 
 def other_files(job):
-    """The files in the results, except complete outputs of the job, which Snakemake deletes, and checkpoints."""
+    """Files in the results, except complete outputs of the job and checkpoints. Snakemake deletes these outputs."""
     names = {Path(name).name for name in job.outputs}
     return {
         str(path): path.read_bytes() if path.is_file() else None
@@ -157,7 +157,7 @@ def try_commands(finished, disk):
 
 
 def try_study(finished, disk):
-    """Yield the runs of a study, each on a larger disk. After each of them, the disk is read-only once."""
+    """Yield runs of a study on larger and larger disks. After a run, the disk is read-only once."""
     n_kilobytes = sum(file.stat().st_size for file in finished.rglob("*") if file.is_file()) // 1024
     mount("-t", "tmpfs", "-o", f"size={FIRST_KILOBYTES}k", "tmpfs", disk)
     study = Study(disk)

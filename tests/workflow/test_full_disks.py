@@ -1,4 +1,4 @@
-"""Full and read-only disks in every stage: one clear line, and after that the same files as without a disturbance."""
+"""Full and read-only disks in every stage lead to one clear line, and later to the same files as without a fault."""
 
 import json
 import os
@@ -15,7 +15,7 @@ NAMESPACE = ("unshare", "--map-root-user", "--mount")
 
 @pytest.fixture
 def try_disks(finished, tmp_path):
-    """Runs the trials of `disks.py` with disks of their own."""
+    """Run the trials of `disks.py` with separate disks."""
     if subprocess.run([*NAMESPACE, "true"], capture_output=True, check=False).returncode:
         pytest.skip("user namespaces are not available here")
 

@@ -24,7 +24,7 @@ RECORD_FINGERPRINTS = {"train", "evaluate_run", "evaluate_comet", "evaluate_cxmi
 
 @pytest.fixture(scope="module")
 def planned(tmp_path_factory):
-    """Output of a dry run of a whole study. Studies are planned once."""
+    """Output of a dry run for a whole study. Studies are planned once."""
 
     @cache
     def plan(config):

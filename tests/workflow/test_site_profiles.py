@@ -1,4 +1,4 @@
-"""Shipped profiles: the Slurm plugin submits all kinds of jobs to an `sbatch` with the rules of a center."""
+"""Shipped profiles: the Slurm plugin submits all kinds of jobs to an `sbatch` with a center's rules."""
 
 import json
 import re
@@ -49,9 +49,9 @@ CENTERS = {
         "max_submitted": 100,
     },
 }
-"""Rules of centers. `gpus`: accepted requests, `mem_mb`: memory of a node, or None if `--mem` is refused."""
+"""Rules of centers. `gpus`: accepted requests, `mem_mb`: memory per node, or None if `--mem` is refused."""
 SHORT = {"cpu": partition(2, 64, 190_000), "gpu": partition(2, 40, 380_000, "gpu:v100:1", "gpu:a100:2")}
-"""Partitions of the university with a limit of two hours."""
+"""University partitions with a limit of two hours."""
 KINDS = {"corpora", "text", "instances", "scores", "train", "translate", "score_candidates", "report_render"}
 """Groups by the start of their name, and rules in the smoke study."""
 PROGRAMS = {"container": "apptainer", "lumi": "singularity"}

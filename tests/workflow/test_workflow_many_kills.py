@@ -31,7 +31,7 @@ def commands(folder):
 
 
 def content(file):
-    """Content of a file, without provenance, because it has times and checksums of files with times."""
+    """Content of a file. Provenance is left out, because it includes times and checksums of files with times."""
     if file.suffix != ".json":
         return lasting(file)
     value = json.loads(file.read_text(encoding="utf-8"))

@@ -24,7 +24,7 @@ RS4 = """<rst><header><relations>
 
 
 def conllu(start="*We left *because"):
-    """CoNLL-U file of the same document. `*` marks the first word of an EDU."""
+    """CoNLL-U file for the same document. `*` marks the first word in an EDU."""
     lines = []
     for number, sentence in enumerate((f"{start} it rained .", "*Sad !")):
         lines += ["# newpar"] if number else []

@@ -105,7 +105,7 @@ def test_one_segment():
 
 
 def test_unit_interrupted_by_a_satellite_of_its_group():
-    """A satellite of the group between its parts is a child of the group."""
+    """A satellite between the parts of a group is a child of the group."""
     found = parse((1, "he", 9, "same-unit"), (2, "who", 9, "elaboration"), (3, "ran", 9, "same-unit"), (9, "multinuc"))
     assert found.tree == join([leaf(0), leaf(1), leaf(2)], "NSN", ("same-unit", "elaboration", "same-unit"))
     assert found.arcs.heads == (NO_HEAD, 0, 0)
