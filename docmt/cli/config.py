@@ -42,7 +42,8 @@ def check(*files: Path) -> None:
     counts = {"dataset": len(config.datasets), "system": len(config.systems), "run": len(list_runs(config))}
     words = ", ".join(f"{n} {noun}{'s' * (n != 1)}" for noun, n in counts.items())
     print(f"{names}: valid ({words})")
-    if by_hand := describe_by_hand(config):
+    by_hand = describe_by_hand(config)
+    if by_hand:
         print(by_hand)
 
 
