@@ -62,6 +62,9 @@ MAX_WORDS_OF_TEST_NAME = 8
 MAX_MEDIAN_WORDS_OF_TEST_NAME = 6
 NO_NOUNS = {"place", "found", "own", "made", "given", "chosen", "kept", "known", "shown", "told"}
 """Names that do not describe the content of a variable."""
+MAX_DENSE_IDIOMS = {"comprehensions": 48, "ternaries": 22, "walrus": 3}
+"""Per 1,000 lines of the package. They are to become fewer: at most 28, 13 and 0.5."""
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 MAX_LINES = {"tests": 500}  # tables are long
 MAX_LINES_ELSEWHERE = 450
@@ -300,3 +303,16 @@ def test_names_of_variables_are_nouns():
                 names.append((file.name, node.lineno, node.arg))
     assert len(names) > 5000
     assert [row for row in names if row[2] in NO_NOUNS] == []
+
+
+@pytest.mark.parametrize(
+    ("idiom", "types"),
+    [("comprehensions", COMPREHENSIONS), ("ternaries", ast.IfExp), ("walrus", ast.NamedExpr)],
+)
+def test_code_has_few_dense_idioms(idiom, types):
+    n_lines = n_idioms = 0
+    for file in MODULES:
+        text = file.read_text(encoding="utf-8")
+        n_lines += text.count("\n")
+        n_idioms += sum(isinstance(node, types) for node in ast.walk(ast.parse(text)))
+    assert 1000 * n_idioms / n_lines <= MAX_DENSE_IDIOMS[idiom]

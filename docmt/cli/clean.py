@@ -46,7 +46,7 @@ def clean(study: StudyFolder = StudyFolder(), *, delete: bool = False, yes: bool
             raise UserError(f"--directory {study.directory}: contains no results: pass the folder of a study")
         names = configuration_names(files)
         leftovers = sorted(find_leftovers(plan, names), key=lambda leftover: leftover.owner)
-        owners = {owner for run in run_folders() if (owner := " ".join(read_owner(run)))}
+        owners = {" ".join(read_owner(run)) for run in run_folders()} - {""}
     if delete:
         if not study.files and len(owners) > 1:
             raise UserError(

@@ -77,7 +77,8 @@ def init(
     if any(paths.values()):
         from docmt.cli.new_study import NewStudy  # imported here, because `docmt run` imports this module
 
-        if missing := [name for name, files in paths.items() if not files]:
+        missing = [name for name, files in paths.items() if not files]
+        if missing:
             raise UserError(
                 f"--{missing[0]} is missing: a study needs --train, --dev and --test with different documents"
             )

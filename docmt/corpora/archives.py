@@ -87,7 +87,8 @@ def _read(source: Path, is_wanted: Callable[[str], bool], *, where: str) -> Iter
                 # Links are skipped, since they could lead to any file.
                 if member.isfile() and is_wanted(member.name):
                     check_expansion(member.size, source.stat().st_size, where=f"{where}: {member.name}")
-                    if stream := tarred.extractfile(member):
+                    stream = tarred.extractfile(member)
+                    if stream:
                         yield stream
 
 

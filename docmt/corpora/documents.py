@@ -169,7 +169,8 @@ def _check_unique(path: Path, file: Path, hashes_of_ids: array) -> None:
     # Hashes can collide: read the index again, and count ids with shared hashes.
     ids = (row.partition("\t")[0] for row in itertools.islice(iterate_lines(file), 1, None))
     counts = Counter(name for name in ids if hash(name) in shared)
-    if duplicate := next((name for name, count in counts.items() if count > 1), None):
+    duplicate = next((name for name, count in counts.items() if count > 1), None)
+    if duplicate:
         raise UserError(f"{path}: duplicate document id {duplicate!r}")
 
 

@@ -57,7 +57,8 @@ def paired_files(paths: Sequence[Path], languages: Sequence[str]) -> list[tuple[
         ((name, src_file),), ((_, tgt_file),) = src.values(), tgt.values()
         return [(name, src_file, tgt_file)]
     for side, other, where in ((src, tgt, paths[1]), (tgt, src, paths[0])):
-        if lone := next((file for key, (_, file) in side.items() if key not in other), None):
+        lone = next((file for key, (_, file) in side.items() if key not in other), None)
+        if lone:
             raise UserError(f"{lone}: has no counterpart among {where}")
     return [(name, file, tgt[key][1]) for key, (name, file) in src.items()]
 

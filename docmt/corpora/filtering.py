@@ -161,7 +161,8 @@ class PairRules:
         for side, other, letters, foreign in zip(
             (src, tgt), (tgt, src), self.letters, self.foreign_letters, strict=True
         ):
-            if runs := foreign.findall(side):
+            runs = foreign.findall(side)
+            if runs:
                 other = other.lower()
                 n_foreign = sum(len(run) for run in runs if run.lower() not in other)
                 n_own = len(letters.findall(side))
@@ -287,7 +288,8 @@ class DocumentFilter:
         counts.update(rules[number] for number in failed)
         if is_dropped:
             self.counts["documents_dropped"] += 1
-            if n_others := len(document) - len(failed):
+            n_others = len(document) - len(failed)
+            if n_others:
                 self.dropped["rest of a dropped document"] += n_others
         elif action == "mask":
             yield replace(document, masked=tuple(failed))
@@ -297,7 +299,8 @@ class DocumentFilter:
         else:
             self.counts["documents_cut"] += 1
             for before, end in itertools.pairwise([-1, *failed, len(document)]):
-                if (start := before + 1) < end:
+                start = before + 1
+                if start < end:
                     sides = tuple(side[start:end] for side in document.sides)
                     yield Document(self._part_id(document.id, start + 1), sides)
 

@@ -62,7 +62,7 @@ def find_split(paths: Sequence[Path], *, form: Mapping[str, Any], languages: Seq
         guessed = _format_of_one(path, codes, form)
         roles = ["both"]
     elif len(paths) <= 3:
-        codes = tuple(languages) or tuple(code for path in paths[:2] if (code := language_in(path)))
+        codes = tuple(languages) or tuple(filter(None, map(language_in, paths[:2])))
         guessed = dict(form) if "reader" in form else _format_of_sides(paths)
         # For example, the language `eng` matches names with `en`.
         by_code = {_code(code): code for code in codes}
@@ -82,7 +82,8 @@ def find_split(paths: Sequence[Path], *, form: Mapping[str, Any], languages: Seq
 def language_in(path: Path) -> str | None:
     """Return the language in the name of a file or its folder: `train.en`, `film.en.srt`, `de/*.txt`, `dev.deu`."""
     for part in path.parts[:-3:-1]:
-        if codes := [word for word, _, _ in find_tags(part) if is_code(word)]:
+        codes = [word for word, _, _ in find_tags(part) if is_code(word)]
+        if codes:
             return _code(codes[-1])
     return None
 
@@ -136,7 +137,8 @@ def _format_of_one(path: Path, languages: Sequence[str], form: Mapping[str, Any]
         )
     }
     if reader or suffix_of(path) == ".csv" or (columns["source"] and columns["target"]):
-        if missing := [key for key, column in columns.items() if column is None and key not in form]:
+        missing = [key for key, column in columns.items() if column is None and key not in form]
+        if missing:
             raise UserError(
                 f"{file}: cannot guess the column for {missing[0]} among {', '.join(header)}: pass for example "
                 "--format '{reader: dialogue_csv, id: scene, source: english, target: german}'; `id: null` "

@@ -84,16 +84,19 @@ class SplitInspection:
         if self.n_pairs and self.n_equal == self.n_pairs:
             raise UserError(f"{where}: every target sentence equals its source: pass the files of both languages")
         messages = []
-        if (percent := 100 * self.n_one_sided / max(self.n_sentences, 1)) >= ONE_SIDED_PERCENT:
+        percent = 100 * self.n_one_sided / max(self.n_sentences, 1)
+        if percent >= ONE_SIDED_PERCENT:
             messages.append(f"{where}: {percent:.0f} % of the pairs have an empty side: are the files aligned?")
-        if (percent := 100 * self.n_equal / max(self.n_pairs, 1)) >= EQUAL_PERCENT:
+        percent = 100 * self.n_equal / max(self.n_pairs, 1)
+        if percent >= EQUAL_PERCENT:
             messages.append(
                 f"{where}: {percent:.0f} % of the target sentences equal their source: are they translated?"
             )
         if self.n_duplicates:
             messages.append(f"{where}: {self.n_duplicates:,} documents are copies of earlier documents")
         for lang, head in zip(self.languages, self.heads, strict=True):
-            if (other := other_language(head, language_of(lang))) is not None:
+            other = other_language(head, language_of(lang))
+            if other is not None:
                 messages.append(f"{where}: the {lang} text looks like {other}: are files or languages swapped?")
         return messages
 

@@ -33,8 +33,13 @@ def check_corpus(entry: Entry, mirror: Path) -> Iterator[CheckResult]:
     held, described = mirror / entry.family.mirror_folder, entry.family.files
     for name in entry.corpus.splits:
         wanted = entry.file_names([name])
-        sources = {file: source for file in wanted if (source := mirrored(held, file, described[file]))}
-        if n_missing := len(wanted) - len(sources):
+        sources = {}
+        for file in wanted:
+            source = mirrored(held, file, described[file])
+            if source:
+                sources[file] = source
+        n_missing = len(wanted) - len(sources)
+        if n_missing:
             yield CheckResult(entry.name, name, "absent", note=f"{n_missing} of {len(wanted)} files are missing")
             continue
         with tempfile.TemporaryDirectory() as folder:

@@ -69,7 +69,8 @@ def fetch_mtdata(corpus: MtdataCorpus, out: Path, *, python: str | None = None) 
     with process:
         assert process.stdout is not None
         lines = (_refuse_error(json.loads(line), corpus) for line in process.stdout)
-        if (origin := next(lines, None)) is not None:
+        origin = next(lines, None)
+        if origin is not None:
             write_lines(out, _table(lines, corpus, process))
             write_json(out.with_suffix(".json"), origin)
     if origin is None:

@@ -64,7 +64,12 @@ def convert_suite(
         _check_counts(split, len(items), len(items), where=where)
         return items, dropped
     _check_counts(split, len(items), sum(len(item["candidates"]) for item in items), where=where)
-    return [fair for item in items if (fair := _without_ties(item, dropped)) is not None], dropped
+    fair_items = []
+    for item in items:
+        fair_item = _without_ties(item, dropped)
+        if fair_item is not None:
+            fair_items.append(fair_item)
+    return fair_items, dropped
 
 
 def _files_by_role(split: Split, folder: Path) -> dict[str, Path]:

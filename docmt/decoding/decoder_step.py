@@ -85,7 +85,8 @@ def _sublayers(
     model: DecodingModel, layer: DecoderLayer, numbers: Mapping[MultiHeadAttention, tuple[int, int]]
 ) -> list[Any]:
     """Return the library's sublayers for a layer. `numbers` maps parts to their cache and their layer number there."""
-    modules = (layer.self_attention, layer.cross_attention, layer.feed_forward)
+    # Any: decoding replaces the methods of linear maps by products.
+    modules: tuple[Any, ...] = (layer.self_attention, layer.cross_attention, layer.feed_forward)
     residuals = layer.self_sublayer, layer.cross_sublayer, layer.feed_forward_sublayer
     names = {function: name for name, function in ACTIVATIONS.items()}
     types = {MultiHeadAttention, FeedForward, *FUSIONS.values(), *SUBLAYERS.values()}

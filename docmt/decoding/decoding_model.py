@@ -77,13 +77,15 @@ def project_with_products(part: MultiHeadAttention, make: MakeMatmul) -> None:
         (_, weight), (_, bias) = part._in_parts()
         return make(weight, bias)
 
-    def project(query_ND: Tensor, memory_MD: Tensor | None) -> tuple[Tensor, ...]:
+    def project(query_ND: Tensor, memory_MD: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         if memory_MD is not None:
             return MultiHeadAttention.project(part, query_ND, memory_MD)
-        return input_product()(query_ND).unflatten(1, (3, part.heads, -1)).unbind(1)
+        query_NHK, key_NHK, value_NHK = input_product()(query_ND).unflatten(1, (3, part.heads, -1)).unbind(1)
+        return query_NHK, key_NHK, value_NHK
 
-    def project_memory(memory_MD: Tensor) -> tuple[Tensor, ...]:
-        return memory_product()(memory_MD).unflatten(1, (2, part.heads, -1)).unbind(1)
+    def project_memory(memory_MD: Tensor) -> tuple[Tensor, Tensor]:
+        key_MHK, value_MHK = memory_product()(memory_MD).unflatten(1, (2, part.heads, -1)).unbind(1)
+        return key_MHK, value_MHK
 
     part.project, part.project_memory = project, project_memory
 
@@ -108,10 +110,12 @@ class DecodingModel:
         self.settings = model.settings
         self.projections: dict[DecoderLayer, tuple[FusedProjections, FusedProjections]] = {}
         for module in self.transformer.modules():
-            if isinstance(module, Gate):
-                module.weigh = make(module.weight, module.bias)
-            elif isinstance(module, nn.Linear):
-                module.forward = make(module.weight, module.bias)
+            if isinstance(module, nn.Linear):
+                product: Any = make(module.weight, module.bias)
+                if isinstance(module, Gate):
+                    module.weigh = product
+                else:
+                    module.forward = product
             elif isinstance(module, MultiHeadAttention):
                 project_with_products(module, make)
             elif isinstance(module, DecoderLayer):

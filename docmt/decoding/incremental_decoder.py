@@ -80,7 +80,8 @@ class IncrementalDecoder:
             if members and stack.rows_CD is not None:
                 self.caches.append(make_source_cache(members, stack.rows_CD, layout, stack.slots[1], like=self.like))
                 self.reader.rows |= _places(self.caches[-1], members)
-            if members := self.context.previous_attentions():
+            members = self.context.previous_attentions()
+            if members:
                 tree = PerSentencePrefixTree(layout, layout.settings.n_before, tree_shape(members), like=self.like)
                 self.trees.append(tree)
                 self.reader.trees |= _places(tree, members)

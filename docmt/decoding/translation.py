@@ -225,7 +225,8 @@ class Translator:
                 sources.append(source)
                 owners.append(number)
         limit = self.trained.instance_settings.get("max_tokens")
-        if limit and (n_long := sum(len(ids) > limit for source in sources for ids in source.sentences)):
+        n_long = sum(len(ids) > limit for source in sources for ids in source.sentences) if limit else 0
+        if n_long:
             logger.warning("%d sentences are longer than %d tokens, the limit in training", n_long, limit)
         texts: list[list[str]] = [[] for _ in sources]
         blank = " " if has_blanks(self.trained.pipeline.tgt_lang) else ""

@@ -68,7 +68,8 @@ class PublishedText:
             symbol.encode()  # raises ValueError for lone surrogates
             if type(row) is not int or row < 0:
                 raise ValueError(f"the id of {symbol!r} is {row!r}")
-        if missing := {"</s>", "<unk>"} - ids.keys():
+        missing = {"</s>", "<unk>"} - ids.keys()
+        if missing:
             raise ValueError(f"no symbol {min(missing)}")
         return cls(folder, ids, symbols, (src, tgt) if isinstance(src, str) and isinstance(tgt, str) else None)
 

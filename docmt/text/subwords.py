@@ -117,7 +117,8 @@ def learn_merges(sentences: Iterable[str], *, merges: int, min_frequency: int) -
             counts = _most_frequent(counts)
     if not counts:
         raise UserError("no text to learn BPE merges from: the training text is empty")
-    if (surplus := max(0, len(counts) - MAX_TYPES) + n_left_out) > 0:
+    surplus = max(0, len(counts) - MAX_TYPES) + n_left_out
+    if surplus > 0:
         counts = _most_frequent(counts)
         log.warning("learning BPE on the %d most frequent words; %d rarer words are omitted", MAX_TYPES, surplus)
     codes = io.StringIO()

@@ -16,8 +16,10 @@ CHUNK_LINES = 1000
 def read_all(sources: Sequence[Path], *, label: str) -> Iterator[str]:
     """Yield the lines of several files, with a progress bar."""
     # Without a total if a file is compressed, since counting its lines would need decompression.
-    counts = [count for source in sources if (count := count_lines(source)) is not None]
-    total = sum(counts) if len(counts) == len(sources) else None
+    total: int | None = 0
+    for source in sources:
+        count = count_lines(source)
+        total = None if total is None or count is None else total + count
     return progress(itertools.chain.from_iterable(map(iterate_lines, sources)), label=label, unit="lines", total=total)
 
 

@@ -47,10 +47,12 @@ class ClozeSuite(SuiteFormat):
         if len(self.forms) != 2 or len({*map(len, self.forms.values())}) != 1:
             raise ValueError("forms must have two kinds with the same number of forms")
         one, other = map(set, self.forms.values())
-        if shared := sorted(one & other):
+        shared = sorted(one & other)
+        if shared:
             raise ValueError(f"forms: {shared[0]!r} is in both kinds")
         words = [*one, *other, *self.source_words, *self.other_source_words]
-        if capital := next((word for word in words if word != word.lower()), None):
+        capital = next((word for word in words if word != word.lower()), None)
+        if capital:
             raise ValueError(f"{capital!r} must be in lower case")
         return self
 

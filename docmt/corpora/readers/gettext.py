@@ -99,7 +99,8 @@ class PoFiles(DocumentFormat):
     def _rows(self, message: Message, languages: Sequence[str], collector: DocumentCollector) -> Iterator[Pair]:
         """Yield the sentence pairs in a message, unless the settings leave it out."""
         pair, speaker = message
-        tag = match[0].strip("</>").split()[0] if self.except_tags and (match := TAG.match(pair[0])) else None
+        match = TAG.match(pair[0])
+        tag = match[0].strip("</>").split()[0] if match else None
         if tag in self.except_tags:
             collector.drop(f"<{tag}>")
             return
@@ -176,10 +177,12 @@ def _pages(
     pages: dict[str, list[tuple[int, int, Message]]] = defaultdict(list)
     # `order` breaks ties, since several messages can be on one line.
     for order, entry in enumerate(entries):
-        if cause := _why_not(entry):
+        cause = _why_not(entry)
+        if cause:
             collector.drop(cause, max(1, len(entry.occurrences)) if drops_places else 1)
             continue
-        speakers = [match[1] for line in entry.comment.split("\n") if (match := SPEAKER.match(line))]
+        matches = map(SPEAKER.match, entry.comment.split("\n"))
+        speakers = [match[1] for match in matches if match]
         for index, (page, line) in enumerate(entry.occurrences):
             speaker = speakers[index] if len(speakers) == len(entry.occurrences) else None
             # polib accepts numbers such as `²` or thousands of digits.

@@ -98,7 +98,8 @@ class SingleLines(DocumentFormat):
         # One pair at a time, since such files have millions.
         def documents() -> Iterator[Document]:
             for number, pair in enumerate(zip(iterate_lines(src), iterate_lines(tgt), strict=True), start=1):
-                if document := collector.clean(f"{number:08d}", [pair]):
+                document = collector.clean(f"{number:08d}", [pair])
+                if document:
                     yield document
 
         return documents(), collector.counts

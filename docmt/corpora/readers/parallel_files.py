@@ -93,7 +93,8 @@ def _in_source_order(src: Side, tgt: Side) -> Side:
             f"{src_path} line {document.line}: document {document.id} is in a different position in {tgt_path}"
         )
     for (path, documents), other, ids in ((src, tgt_path, set(tgt_ids)), (tgt, src_path, set(src_ids))):
-        if lost := next((document for document in documents if document.id not in ids), None):
+        lost = next((document for document in documents if document.id not in ids), None)
+        if lost:
             raise UserError(f"{path} line {lost.line}: document {lost.id} is not in {other}")
     return tgt_path, [by_id[name] for name in src_ids]
 

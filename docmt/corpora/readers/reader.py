@@ -121,7 +121,8 @@ class DocumentCollector:
 
         Repeated ids get the suffixes `#2`, `#3`, ….
         """
-        if document := self.clean(document_id, list(rows)):
+        document = self.clean(document_id, list(rows))
+        if document:
             # Ids must fit in one cell of the document index. Some corpora repeat names.
             name = " ".join(document_id.split()) or "unnamed"
             self._ids[name] += 1

@@ -54,7 +54,8 @@ class TsvLines(DocumentFormat):
                 raise UserError(
                     f"{path}: line {number} has {len(cells)} cells, but {n_needed} are needed: separate cells by tabs"
                 )
-            if len(cells) != (n_cells := n_cells or len(cells)):
+            n_cells = n_cells or len(cells)
+            if len(cells) != n_cells:
                 raise UserError(
                     f"{path}: line {number} has {len(cells)} cells, but the lines before it have {n_cells}: does a "
                     "sentence contain a tab?"
@@ -78,7 +79,8 @@ class NamedColumns(DocumentFormat):
     def find_columns(self, header: Sequence[str], *, where: str) -> list[str]:
         """Return the columns to read, the id first."""
         columns = [name for name in (self.id, self.source, self.target) if name is not None]
-        if missing := [name for name in columns if name not in header]:
+        missing = [name for name in columns if name not in header]
+        if missing:
             raise UserError(f"{where}: has no column {missing[0]!r}; it has {', '.join(header) or 'none'}")
         return columns
 
@@ -219,8 +221,9 @@ class ParquetTable(NamedColumns):
             raise UserError(f"{path}: cannot be read as Parquet ({first_line(error)})") from None
         self.find_columns(list(map(str, table.columns)), where=f"{path}:")
         numbers = range(1, len(table) + 1)
-        if self.id is not None and (nameless := table[self.id].isna().tolist().count(True)):
-            raise UserError(f"{path}: {nameless} rows have no {self.id!r}: `id: null` makes each row a document")
+        n_nameless = 0 if self.id is None else table[self.id].isna().tolist().count(True)
+        if n_nameless:
+            raise UserError(f"{path}: {n_nameless} rows have no {self.id!r}: `id: null` makes each row a document")
         ids = [f"{number:08d}" for number in numbers] if self.id is None else table[self.id].astype(str)
         pairs = zip(*(table[name].fillna("").astype(str) for name in (self.source, self.target)), strict=True)
         return _documents(zip(numbers, ids, pairs, strict=True), path, if_empty="contains no rows")

@@ -138,9 +138,14 @@ def read_cues(path: Path) -> list[Cue]:
     """Read the cues in an SRT or WebVTT file, sorted by time. Text continues after blank lines."""
     lines = [line.removesuffix("\r") for line in read_text(path).split("\n")]
     clocks = {number: line for number, line in enumerate(lines) if ":" in line or "：" in line}
-    times = {number: match for number, line in clocks.items() if (match := _match_times(line))}
+    times = {}
+    for number, line in clocks.items():
+        match = _match_times(line)
+        if match:
+            times[number] = match
     is_webvtt = lines[0].startswith("WEBVTT")
-    if broken := [number for number, line in clocks.items() if number not in times and BROKEN_TIMES.match(line)]:
+    broken = [number for number, line in clocks.items() if number not in times and BROKEN_TIMES.match(line)]
+    if broken:
         raise UserError(f"{path}: line {broken[0] + 1}: the times {lines[broken[0]].strip()!r} cannot be read")
     # Numbers directly before the times, if in most cues. In WebVTT, names after a blank line.
     has_numbers = 2 * sum(n > 0 and NUMBER.fullmatch(lines[n - 1]) is not None for n in times) > len(times)
@@ -190,7 +195,8 @@ def read_units(text: str, *, where: str) -> list[Element]:
         raise UserError(f"{where}: declares entities, which docmt does not expand: remove them") from None
     except defusedxml.ElementTree.ParseError as error:
         raise UserError(f"{where}: not XML ({error})") from None
-    if (name := _local_name(root)) != "tmx":
+    name = _local_name(root)
+    if name != "tmx":
         raise UserError(f"{where}: is XML, but not TMX (the root element is <{name}>)")
     return root.findall(".//{*}tu")
 

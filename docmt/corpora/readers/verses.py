@@ -65,7 +65,8 @@ def _read_chapters(path: Path) -> dict[tuple[str, int], dict[int, str]]:
     book = None
     for number, line in enumerate(read_lines(path), start=1):
         line = line.strip(" \t\r")
-        if heading := HEADING.match(line):
+        heading = HEADING.match(line)
+        if heading:
             book = heading[1].rstrip()
         elif (verse := VERSE.match(line)) and book:
             verses = chapters.setdefault((book, int(verse[1])), {})
