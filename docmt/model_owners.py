@@ -96,7 +96,7 @@ def guard_deletion(workflow: "Workflow") -> None:
         if not (only_temp or dryrun or os.environ.get(REPLACE_VARIABLE)):
             raise WorkflowError(
                 "docmt: error: --delete-all-output: would delete all results and models of this study: delete what it "
-                "no longer needs with `docmt clean --delete`, or allow it with `docmt run --replace`"
+                "no longer needs with `docmt clean --delete`, or add `--replace` to `docmt run`"
             )
         delete(only_temp=only_temp, dryrun=dryrun)
 

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from smoke_study import smoke_study, smoke_values
+from smoke_study import SMOKE, smoke_config, smoke_study, smoke_values
 
 from docmt.cli.main import main
+from docmt.config.loading import load_config, read_config_file
+from docmt.config.plan import Plan
 from docmt.errors import UserError
 from docmt.files import write_lines
 from docmt.model_owners import OWNER, check_owners
@@ -79,3 +81,11 @@ def test_no_order_of_commands_loses_files(changes, is_refused, run, tmp_path, ca
             assert all("/checkpoints/" in path for path in lost), (order, step)
             owners = {before[path].split()[0].decode() for path in lost}
             assert owners <= {*(name or [last])}, (order, step)
+
+
+def test_demo_and_smoke_study_share_only_the_report():
+    """The quick start runs both in one folder."""
+    demo = load_config(read_config_file(SMOKE.parents[1] / "config.yaml"))
+    shared = Plan(demo).files().keys() & Plan(smoke_config()).files().keys()
+    assert "results/report/report.html" in shared
+    assert [path for path in shared if not path.startswith(("results/report/", "results/claims."))] == []

@@ -20,6 +20,7 @@ from damage import lasting, read_commands
 from studies import Study, snakemake
 from test_workflow_many_kills import results
 
+from docmt.checksums import checksum_path
 from docmt.cli.main import main
 
 CONDITIONS = ("full", "nearly full", "read-only")
@@ -106,11 +107,12 @@ def contents(job):
 
 def other_files(job):
     """Files in the results, except complete outputs of the job and checkpoints. Snakemake deletes these outputs."""
-    names = {Path(name).name for name in job.outputs}
+    outputs = [*map(Path, job.outputs)]
+    ignored = {*outputs, *map(checksum_path, outputs)}
     return {
         str(path): path.read_bytes() if path.is_file() else None
         for path in Path("results").rglob("*")
-        if path.name.removesuffix(".sha256") not in names and "checkpoints" not in path.parts
+        if ignored.isdisjoint([path, *path.parents]) and "checkpoints" not in path.parts
     }
 
 
