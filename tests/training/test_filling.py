@@ -100,8 +100,7 @@ def test_filled_sizes_are_multiples_and_bounds_hold(architecture):
         assert len(batch.src_tokens_S) % 64 == len(batch.tgt_inputs_N) % 64 == 0
         assert len(layout.table_TD) >= max(int(layout.indexes[kind].max()) for kind in layout.indexes
                                            if kind[1] in ("instance", "sentence"))  # fmt: skip
-        for grouping in layout.groupings.values():
-            inputs = grouping.inputs
+        for inputs in layout.groupings.values():
             queries, keys = inputs.query_offsets.diff(), inputs.key_offsets.diff()
             assert len(queries) % 32 == 0
             assert 0 <= queries.min() <= queries.max() <= inputs.max_queries
