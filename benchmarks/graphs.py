@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 from docmt.instances.storage import InstanceSet, InstanceTrees, offsets_of
-from docmt.models.attention import layout, varlen
+from docmt.models.attention import varlen
 from docmt.models.presets import ARCHITECTURES, SIZES
 from docmt.models.settings import ModelSettings
 from docmt.models.systems.context_transformer import build_transformer
@@ -121,10 +121,8 @@ def main() -> None:
     with (
         mock.patch.object(graphs, "CudaRecorder", NoRecorder),
         mock.patch.object(trainer, "kernel_for", return_value="varlen"),
-        mock.patch.object(layout, "find_varlen", return_value=varlen.attention),
+        mock.patch.object(varlen, "find_varlen", return_value=varlen.attention),
         mock.patch.object(trainer, "compiled_loss", return_value=None),
-        # Without CUDA, torch notes the stack for every seed.
-        mock.patch.object(torch.cuda, "manual_seed_all"),
     ):
         for architecture in arguments.architectures:
             measure(architecture, arguments.size, arguments.max_batch_tokens)

@@ -155,9 +155,9 @@ def fill_layout(layout: CompiledLayout) -> CompiledLayout:
         rows = indexes["src", "padded_row"]
         indexes["src", "padded_row"] = rows // longest * sizes[1] + rows % longest
     groupings = {}
-    for (slot, pattern), grouping in layout.groupings.items():
+    for (slot, pattern), inputs in layout.groupings.items():
         more = (n_more if side == "before" else 0 for side in SIDES[slot])
-        groupings[slot, pattern] = replace(grouping, inputs=fill_inputs(grouping.inputs, *more))
+        groupings[slot, pattern] = fill_inputs(inputs, *more)
     n_sentences = layout.n_sentences if layout.reads_context else 2
     return replace(layout, groupings=groupings, indexes=indexes, n_sentences=n_sentences, padded_sizes=sizes)
 
@@ -183,7 +183,15 @@ def fill_inputs(inputs: VarlenInputs, more_queries: int, more_keys: int) -> Varl
         torch.cat((offsets, offsets[-1] + torch.from_numpy(_spread(n, n_more)).cumsum(0).int()))
         for offsets, n in ((inputs.query_offsets, more_queries), (inputs.key_offsets, more_keys))
     )
-    return VarlenInputs(query_offsets, key_offsets, rows, bound, bound, distances, inputs.positions_N)
+    return replace(
+        inputs,
+        query_offsets=query_offsets,
+        key_offsets=key_offsets,
+        key_rows_M=rows,
+        max_queries=bound,
+        max_keys=bound,
+        distances_P=distances,
+    )
 
 
 def round_up(number: int, step: int) -> int:

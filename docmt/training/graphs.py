@@ -1,7 +1,7 @@
 """Updates that are recorded once and repeated: the CPU copies one buffer per batch and starts one CUDA graph.
 
 A recorded update contains forward pass, loss, backward pass, clipping and optimizer step. It is repeated for all
-updates of the same shape. Dropout draws other numbers in every repetition, seeded by `torch.manual_seed` as usual.
+updates of the same shape. A repetition draws dropout from the seed of the moment.
 """
 
 import logging

@@ -198,7 +198,11 @@ class Trainer:
         # Dropout is seeded by seed and update, so that a resumed training draws the same numbers. Processes draw
         # different numbers. The first one draws the same as a training on a single device.
         rank = [fabric.global_rank] if fabric.global_rank else []
-        torch.manual_seed(int(np.random.SeedSequence((self.seed, step, *rank)).generate_state(1)[0]))
+        seed = int(np.random.SeedSequence((self.seed, step, *rank)).generate_state(1)[0])
+        # Not `torch.manual_seed`, which takes as long as everything else that the CPU does for a recorded update.
+        torch.default_generator.manual_seed(seed)
+        if fabric.device.type == "cuda":
+            torch.cuda.manual_seed(seed)
         factor = learning_rate_factor(step, settings.warmup_steps, settings.decay_steps)
         groups = self.optimizer.param_groups
         rates = [group["peak"] * factor for group in groups]

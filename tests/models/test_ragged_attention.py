@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from plain_attention import assert_equal_with_gradients, layout_of, random_inputs, randomize
 from plain_layers import join, read
 
-from docmt.models.attention import kernels, patterns
+from docmt.models.attention import patterns, varlen
 from docmt.models.attention.kernels import (
     attention_entropy,
     dense_attention,
@@ -258,7 +258,7 @@ def test_varlen_path_hands_over_the_right_ranges(monkeypatch, slot, pattern):
             outputs.append(torch.einsum("hnm,mhk->nhk", scores.softmax(-1), value[c:d]))
         return torch.cat(outputs)
 
-    monkeypatch.setattr(kernels, "find_varlen", lambda: loop)
+    monkeypatch.setattr(varlen, "find_varlen", lambda: loop)
     layout = make_layout([[(3, 4), (1, 1), (6, 2), (2, 2)], [(2, 5)]])
     inputs = make_inputs(layout, slot)
     found = varlen_attention(*inputs, layout.grouping(slot, pattern))

@@ -62,7 +62,7 @@ CASES = {
     "san": {},
     "cadec": {},
 }
-QUICK = ("sentence_transformer", "global_context")
+QUICK = ("sentence_transformer",)
 
 
 @pytest.mark.parametrize(
@@ -107,6 +107,7 @@ def test_numbers_of_the_cpu_are_noticed(number, train, monkeypatch):
         assert_repeated_equals_computed(train, monkeypatch, least=8, name="damaged")
 
 
+@pytest.mark.slow
 def test_graphs_change_a_training_only_by_rounding(train):
     _, history = train("graphs")
     _, expected = train("off", graphs="off")
@@ -114,7 +115,7 @@ def test_graphs_change_a_training_only_by_rounding(train):
         np.testing.assert_allclose(history[name], expected[name], rtol=1e-3)
 
 
-@pytest.mark.parametrize("first", ["auto", "off"])
+@pytest.mark.parametrize("first", ["auto", pytest.param("off", marks=pytest.mark.slow)])
 def test_checkpoints_of_either_path_resume_in_the_other(first, train):
     second = {"auto": "off", "off": "auto"}[first]
     _, expected = train("whole", graphs=first)
@@ -125,6 +126,7 @@ def test_checkpoints_of_either_path_resume_in_the_other(first, train):
         np.testing.assert_allclose(history[name], expected[name], rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_a_training_with_graphs_resumes(train):
     """Updates after resuming are recorded again."""
     whole = train("whole", model={"dropout": 0.2})
@@ -132,7 +134,9 @@ def test_a_training_with_graphs_resumes(train):
     assert_same_training(train("parts", model={"dropout": 0.2}), whole)
 
 
-@pytest.mark.parametrize("event", ["record", "run", "repeat"])
+@pytest.mark.parametrize(
+    "event", ["record", *(pytest.param(name, marks=pytest.mark.slow) for name in ("run", "repeat"))]
+)
 def test_a_training_survives_failing_graphs(event, train, monkeypatch, caplog):
     """The training continues as without graphs, from the same update."""
     if event == "repeat":

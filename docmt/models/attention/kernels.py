@@ -22,7 +22,6 @@ from torch import Tensor
 from docmt.models.attention.patterns import Grouping
 from docmt.models.attention.varlen import (
     Adjust,
-    CompiledGrouping,
     VarlenInputs,
     compiled_attention,
     find_varlen,
@@ -33,7 +32,7 @@ from docmt.models.gpus import CAPABILITY_WITH_BFLOAT16
 
 Kernel = Literal["varlen", "padded"]
 """Implementation of ragged attention."""
-AnyGrouping = Grouping | CompiledGrouping
+AnyGrouping = Grouping | VarlenInputs
 """Grouping for a batch, in plain or compiled code."""
 AttentionInputs = tuple[Tensor, Tensor, Tensor, Adjust | None]
 """Queries [N, H, K], keys and values [M, H, K], and an adjustment, or None where keys do not depend on the query group.
@@ -215,7 +214,7 @@ def ragged_attention(
     query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: AnyGrouping, adjust: Adjust | None = None
 ) -> Tensor:
     """Softmax attention from query groups to their own lists of at least one key. [N, H, K]."""
-    if isinstance(grouping, CompiledGrouping):
+    if isinstance(grouping, VarlenInputs):
         return compiled_attention(query_NHK, key_MHK, value_MHK, grouping, adjust)
     kernel = kernel_for(query_NHK.device, query_NHK.dtype, query_NHK.shape[2])
     attend = varlen_attention if kernel == "varlen" else padded_attention
@@ -224,8 +223,8 @@ def ragged_attention(
 
 def kernel_inputs_of(grouping: AnyGrouping, query_NHK: Tensor) -> VarlenInputs | PaddedInputs:
     """Return the index tensors that `ragged_attention` reads for these queries."""
-    if isinstance(grouping, CompiledGrouping):
-        return grouping.inputs
+    if isinstance(grouping, VarlenInputs):
+        return grouping
     return inputs_for(grouping, kernel_for(query_NHK.device, query_NHK.dtype, query_NHK.shape[2]), query_NHK.device)
 
 
@@ -263,14 +262,12 @@ def varlen_attention(
     query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: Grouping, adjust: Adjust | None = None
 ) -> Tensor:
     """Ragged attention with variable-length kernels (CUDA, float16 or bfloat16)."""
-    varlen_attn = find_varlen()
-    assert varlen_attn is not None, "asked for only where this torch has it"
-    compiled = CompiledGrouping(inputs_for(grouping, "varlen", query_NHK.device), grouping.is_causal, varlen_attn)
+    inputs: VarlenInputs = inputs_for(grouping, "varlen", query_NHK.device)
     n_seen = len(grouping.key_rows)
-    if compiled.inputs.key_rows_M is None and n_seen < len(key_MHK):
+    if inputs.key_rows_M is None and n_seen < len(key_MHK):
         # Its backward pass leaves the gradients of rows beyond the last group as they are in memory.
         key_MHK, value_MHK = key_MHK[:n_seen], value_MHK[:n_seen]
-    return compiled_attention(query_NHK, key_MHK, value_MHK, compiled, adjust)
+    return compiled_attention(query_NHK, key_MHK, value_MHK, inputs, adjust)
 
 
 @torch.no_grad()

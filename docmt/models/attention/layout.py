@@ -34,7 +34,7 @@ from docmt.models.attention.patterns import (
     positions_within,
     sum_instances,
 )
-from docmt.models.attention.varlen import CompiledGrouping, find_varlen
+from docmt.models.attention.varlen import VarlenInputs
 from docmt.models.buffers import map_leaves
 from docmt.models.settings import Context, ModelSettings, Positions
 
@@ -381,7 +381,7 @@ class CompiledLayout:
     positions. `table_TD`, float32, has at least as many position vectors as needed.
     """
 
-    groupings: dict[tuple[Slot, str], CompiledGrouping]
+    groupings: dict[tuple[Slot, str], VarlenInputs]
     indexes: dict[tuple[Side, IndexKind], Tensor]
     n_sentences: int
     padded_sizes: tuple[int, int, int]
@@ -396,15 +396,13 @@ class CompiledLayout:
         device = table_TD.device
         # In a fixed order: a graph asks for the keys of a dict in their order.
         kinds = sorted(layout.index_kinds())
-        kernel = find_varlen()
-        assert kernel is not None, "only called if torch has the kernel"
         groupings = {}
         for slot, pattern in layout.attention_parts():
             grouping = layout.grouping(slot, pattern)
             inputs = inputs_for(grouping, "varlen", device)
             if inputs.key_rows_M is None and pattern not in IN_ORDER:
                 inputs = replace(inputs, key_rows_M=torch.arange(len(grouping.key_rows), device=device))
-            groupings[slot, pattern] = CompiledGrouping(inputs, grouping.is_causal, kernel)
+            groupings[slot, pattern] = inputs
         indexes = {kind: layout.index(*kind, device) for kind in kinds}
         n_instances, longest, most_sentences = layout.padded_sizes
         # torch.compile specializes size 1, so sizes are at least 2. Padding changes nothing.
@@ -412,7 +410,7 @@ class CompiledLayout:
         facts = layout.n_sentences, sizes, layout.reads_context
         return cls(groupings, indexes, *facts, layout.settings.positions, table_TD)
 
-    def grouping(self, slot: Slot, pattern: str) -> CompiledGrouping:
+    def grouping(self, slot: Slot, pattern: str) -> VarlenInputs:
         return self.groupings[slot, pattern]
 
     def positions(self, side: Side, device: torch.device, *, within: Positions | None = None) -> Tensor:

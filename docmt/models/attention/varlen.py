@@ -42,7 +42,7 @@ Adjust = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 
 @dataclass
 class VarlenInputs:
-    """Index tensors for variable-length kernels.
+    """Grouping on a device: index tensors for variable-length kernels, and the kernel that reads them.
 
     Attributes:
         query_offsets, key_offsets: int32 [G + 1].
@@ -57,10 +57,14 @@ class VarlenInputs:
     max_keys: int
     distances_P: Tensor | None
     positions_N: Tensor | None
+    is_causal: bool
+    kernel: Callable[..., Any]
 
     @classmethod
     def of(cls, grouping: Grouping) -> "VarlenInputs":
         """Return the index tensors for a grouping, on the CPU."""
+        kernel = find_varlen()
+        assert kernel is not None, "asked for only where this torch has it"
         # Flash attention takes int32 offsets only.
         queries, keys = (offsets_of(n).astype(np.int32) for n in (grouping.query_lengths_G, grouping.key_lengths_G))
         # Keys that are in order already need no gather, which would copy all of them in every layer.
@@ -73,19 +77,12 @@ class VarlenInputs:
             max_keys=int(grouping.key_lengths_G.max()),
             distances_P=optional_tensor(grouping.distances),
             positions_N=optional_tensor(grouping.positions_N),
+            is_causal=grouping.is_causal,
+            kernel=kernel,
         )
 
     def is_on(self, device: torch.device) -> bool:
         return self.query_offsets.device == device
-
-
-@dataclass
-class CompiledGrouping:
-    """Grouping in compiled code: index tensors and the variable-length kernel that reads them."""
-
-    inputs: VarlenInputs
-    is_causal: bool
-    kernel: Callable[..., Any]
 
 
 def optional_tensor(array: np.ndarray | None) -> Tensor | None:
@@ -94,10 +91,9 @@ def optional_tensor(array: np.ndarray | None) -> Tensor | None:
 
 
 def compiled_attention(
-    query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: CompiledGrouping, adjust: Adjust | None = None
+    query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, inputs: VarlenInputs, adjust: Adjust | None = None
 ) -> Tensor:
     """`varlen_attention` in compiled code."""
-    inputs = grouping.inputs
     if inputs.key_rows_M is not None:
         key_MHK, value_MHK = (rows.index_select(0, inputs.key_rows_M) for rows in (key_MHK, value_MHK))
     if adjust is not None:
@@ -105,8 +101,8 @@ def compiled_attention(
         key_MHK, value_MHK = adjust(key_MHK, value_MHK, inputs.distances_P)
     offsets = inputs.query_offsets, inputs.key_offsets, inputs.max_queries, inputs.max_keys
     # −1 is no limit, so (−1, 0) is causal. Queries are aligned with the last keys, as in `Grouping`.
-    window_size = (-1, 0) if grouping.is_causal else (-1, -1)
-    return grouping.kernel(query_NHK, key_MHK, value_MHK, *offsets, window_size=window_size)
+    window_size = (-1, 0) if inputs.is_causal else (-1, -1)
+    return inputs.kernel(query_NHK, key_MHK, value_MHK, *offsets, window_size=window_size)
 
 
 @functools.cache
