@@ -104,20 +104,20 @@ class Authors:
         if name == "embedding.weight":
             return theirs["encoder.embed_tokens.weight"][self.ids]
         side, number, module = name.split(".", 2)
-        place = f"{side}.layers.{number}."
+        prefix = f"{side}.layers.{number}."
         for ours, official in (("self_attention.", "self_attn"), ("cross_attention.", "encoder_attn")):
             if not module.startswith(ours):
                 continue
             part = module.removeprefix(ours)
             if part.startswith("gate."):
-                return theirs[f"{place}{official}_gate.0.{part.removeprefix('gate.')}"]
+                return theirs[f"{prefix}{official}_gate.0.{part.removeprefix('gate.')}"]
             kind = f"{official}_{'global' if part.startswith('global_.') else 'local'}"
             part = part.removeprefix("global_.").removeprefix("group.")
             if part.startswith("out."):
-                return theirs[f"{place}{kind}.out_proj.{part.removeprefix('out.')}"]
-            return torch.cat([theirs[f"{place}{kind}.{letter}_proj.{part.removeprefix('in_')}"] for letter in "qkv"])
+                return theirs[f"{prefix}{kind}.out_proj.{part.removeprefix('out.')}"]
+            return torch.cat([theirs[f"{prefix}{kind}.{letter}_proj.{part.removeprefix('in_')}"] for letter in "qkv"])
         sublayer, kind = module.rsplit(".", 1)
-        return theirs[f"{place}{SUBLAYERS[sublayer]}.{kind}"]
+        return theirs[f"{prefix}{SUBLAYERS[sublayer]}.{kind}"]
 
 
 def random_documents() -> Documents:

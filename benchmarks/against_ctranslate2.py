@@ -114,7 +114,7 @@ def our_translation(model: Transformer, sentences: list[np.ndarray], settings: D
         lengths = np.array([len(sentences[number]) for number in numbers])
         layout = AttentionLayout.of_source(lengths, np.ones_like(lengths), settings=model.settings)
         tokens = np.concatenate([sentences[number] for number in numbers])
-        return [found.sentences[0] for found in search_sentences(prepared, tokens, layout, settings)]
+        return [hypothesis.sentences[0] for hypothesis in search_sentences(prepared, tokens, layout, settings)]
 
     def translate() -> list[list[int]]:
         batches = run_in_batches(order, search, settings.max_batch_tokens, cost=lambda number: len(sentences[number]))
@@ -138,7 +138,7 @@ def their_translation(folder: Path, vocabulary: list[str], sentences: list[np.nd
     tokens = [[vocabulary[number] for number in sentence] for sentence in sentences]
 
     def translate() -> list[list[int]]:
-        found = translator.translate_batch(
+        results = translator.translate_batch(
             tokens,
             beam_size=5,
             length_penalty=1,
@@ -147,7 +147,7 @@ def their_translation(folder: Path, vocabulary: list[str], sentences: list[np.nd
             min_decoding_length=options["words"],
             suppress_sequences=[[symbol] for symbol in SPECIALS if symbol != "</s>"],
         )
-        return [[number_of[symbol] for symbol in result.hypotheses[0]] for result in found]
+        return [[number_of[symbol] for symbol in result.hypotheses[0]] for result in results]
 
     return translate
 
@@ -188,11 +188,11 @@ def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
             "program": program,
             "precision": precision,
             "seconds": statistics.median(times[program, precision]),
-            "tokens_per_second": sum(len(words) + 1 for words in found) / statistics.median(times[program, precision]),
-            "same_output": sum(ours == theirs for ours, theirs in zip(reference, found, strict=True)),
-            "sentences": len(found),
+            "tokens_per_second": sum(len(words) + 1 for words in output) / statistics.median(times[program, precision]),
+            "same_output": sum(ours == theirs for ours, theirs in zip(reference, output, strict=True)),
+            "sentences": len(output),
         }
-        for (program, precision), found in outputs.items()
+        for (program, precision), output in outputs.items()
     ]
 
 

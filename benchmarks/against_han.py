@@ -59,8 +59,8 @@ def load_authors(folder: Path) -> type[nn.Module]:
         sys.modules[f"onmt.modules.{name}"] = ModuleType(name)
         vars(sys.modules[f"onmt.modules.{name}"])[member] = None
     for name in ("UtilClass", "MultiHeadedAttn"):
-        found = load(f"onmt.modules.{name}")
-        vars(modules).update({key: value for key, value in found.items() if isinstance(value, type)})
+        content = load(f"onmt.modules.{name}")
+        vars(modules).update({key: value for key, value in content.items() if isinstance(value, type)})
     return load("onmt.modules.HierarchicalContext")["HierarchicalContext"]
 
 

@@ -71,13 +71,13 @@ def main() -> None:
         name: ModelSettings.load(SIZES["tiny"] | {"dropout": 0.0} | ARCHITECTURES[name], where=name)
         for name in options.architectures
     }
-    steps = {name: training_step(own) for name, own in settings.items()}
-    searches = {name: decoding(own, documents) for name, own in settings.items()}
+    steps = {name: training_step(values) for name, values in settings.items()}
+    searches = {name: decoding(values, documents) for name, values in settings.items()}
     updates = median_times(steps, options.repetitions)
     translations = median_times(searches, max(1, options.repetitions // 2), warm_ups=0)
     print("| architecture | updates per second | words per second, decoding |\n|---|---|---|")
     for name in settings:
-        n_words = sum(len(sentence) for found in searches[name]() for sentence in found.sentences)
+        n_words = sum(len(sentence) for hypothesis in searches[name]() for sentence in hypothesis.sentences)
         rates = 1 / statistics.median(updates[name]), n_words / statistics.median(translations[name])
         print(f"| `{name}` | {rates[0]:.2f} | {rates[1]:,.0f} |")
 

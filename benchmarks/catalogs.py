@@ -54,10 +54,10 @@ def main() -> None:
         counts = Counter(judged)
         shares = [f"{100 * counts[rule] / len(pairs):.2f}" if counts[rule] else "0" for rule in RULES]
         print("| " + " | ".join((lang, f"{len(pairs):,}", *shares)) + " |")
-        shown: Counter[str] = Counter()
+        n_examples: Counter[str] = Counter()
         for rule, (src, tgt) in zip(judged, pairs, strict=True):
-            if rule and shown[rule] < options.show:
-                shown[rule] += 1
+            if rule and n_examples[rule] < options.show:
+                n_examples[rule] += 1
                 print(f"    {rule}\t{src}\t{tgt}")
 
 

@@ -65,33 +65,33 @@ class DenseDecoder:
             n_symbols = log_probabilities.shape[1]
             totals = log_probabilities.unflatten(0, (len(running), beam)) + scores[:, :, None]
             best = totals.flatten(1).topk(2 * beam)
-            rows, chosen, kept_scores, still = [], [], [], []
-            for place, document in enumerate(running):
-                codes = best.indices[place] + place * beam * n_symbols
+            rows, symbols, kept_scores, still = [], [], [], []
+            for index, document in enumerate(running):
+                codes = best.indices[index] + index * beam * n_symbols
                 is_last = (tags[:, -1] == int(sentences_B[document])).tolist()
-                kept = []
-                for rank, (value, code) in enumerate(zip(best.values[place].tolist(), codes.tolist(), strict=True)):
+                continuations = []
+                for rank, (value, code) in enumerate(zip(best.values[index].tolist(), codes.tolist(), strict=True)):
                     row, token = divmod(code, n_symbols)
                     if token != EOS or not is_last[row]:
-                        kept.append((row, token, value))
+                        continuations.append((row, token, value))
                     elif rank < beam and value > -math.inf:
                         labels = [*tokens[row, 1:].tolist(), EOS]
                         finished[document].append((value / len(labels), labels))
-                if len(finished[document]) < beam and kept[0][2] > -math.inf:
+                if len(finished[document]) < beam and continuations[0][2] > -math.inf:
                     still.append(document)
-                    more = zip(*kept[:beam], strict=True)
-                    for found, new in zip((rows, chosen, kept_scores), more, strict=True):
-                        found.extend(new)
+                    more = zip(*continuations[:beam], strict=True)
+                    for entries, new in zip((rows, symbols, kept_scores), more, strict=True):
+                        entries.extend(new)
             running = still
             if running:
-                parents, newest = torch.tensor(rows), torch.tensor(chosen)
+                parents, newest = torch.tensor(rows), torch.tensor(symbols)
                 memory = self._reorder(parents, memory)
                 ended = newest == EOS
                 tokens = torch.cat((tokens[parents], torch.where(ended, BOS, newest)[:, None]), 1)
                 tags = torch.cat((tags[parents], (tags[parents, -1] + ended)[:, None]), 1)
                 words = np.where(ended.numpy(), 0, words[rows] + 1)
                 scores = torch.tensor(kept_scores).view(-1, beam)
-        return [_split(max(found)[1]) for found in finished]
+        return [_split(max(entries)[1]) for entries in finished]
 
     @staticmethod
     def _forbid(log_probabilities: Tensor, words: np.ndarray, limits: np.ndarray) -> None:

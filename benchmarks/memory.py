@@ -57,10 +57,10 @@ def _sentences(generator: np.random.Generator, words: np.ndarray, n: int) -> Ite
     limits = np.cumsum(shares / shares.sum())
     for first in range(0, n, BLOCK):
         lengths = generator.integers(4, 13, min(BLOCK, n - first))
-        chosen = words[np.searchsorted(limits, generator.random(lengths.sum()) * limits[-1])].tolist()
+        sample = words[np.searchsorted(limits, generator.random(lengths.sum()) * limits[-1])].tolist()
         start = 0
         for length in lengths.tolist():
-            yield " ".join(chosen[start : start + length]).capitalize() + "\n"
+            yield " ".join(sample[start : start + length]).capitalize() + "\n"
             start += length
 
 
@@ -140,10 +140,10 @@ def measure(n_pairs: int, names: list[str], *, jobs: int, folder: Path) -> dict[
 
 def main() -> None:
     """Print a Markdown table."""
-    known = list(stages(Path(), jobs=1))
+    names = list(stages(Path(), jobs=1))
     parser = argparse.ArgumentParser(description="peak memory of the stages of text", allow_abbrev=False)
     parser.add_argument("--pairs", type=int, nargs="+", default=[200_000, 500_000, 2_000_000], help="sizes of the text")
-    parser.add_argument("--stages", nargs="+", choices=known, default=known, metavar="STAGE", help=", ".join(known))
+    parser.add_argument("--stages", nargs="+", choices=names, default=names, metavar="STAGE", help=", ".join(names))
     parser.add_argument("--jobs", type=int, default=2, help="processes of the stages that work line by line")
     options = parser.parse_args()
     sizes = sorted(options.pairs)

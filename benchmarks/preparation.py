@@ -104,8 +104,8 @@ def main() -> None:
         )
         for kernel in get_args(Kernel):
             for task, architecture, max_tokens in cases:
-                found = measure(task, architecture, max_tokens, kernel, options.batches)
-                print(f"{kernel:8} {task.name:12} {architecture:22} {max_tokens:6} tokens {found:6.2f} ms")
+                milliseconds = measure(task, architecture, max_tokens, kernel, options.batches)
+                print(f"{kernel:8} {task.name:12} {architecture:22} {max_tokens:6} tokens {milliseconds:6.2f} ms")
 
 
 if __name__ == "__main__":

@@ -82,8 +82,8 @@ def simulate(
         runs = [[], []]
         for system, share in zip(runs, (FEWER if better else ERRORS, ERRORS), strict=True):
             for _ in range(seeds):
-                own = difficulties(len(reference), rng) if own_difficulty else difficulty
-                system.append(translated(mangle(reference, rng, share, own), reference, [metric]))
+                run_difficulty = difficulties(len(reference), rng) if own_difficulty else difficulty
+                system.append(translated(mangle(reference, rng, share, run_difficulty), reference, [metric]))
         (row,) = compare_translations(*runs)
     return Difference(dataset="d", test="t", system="a", baseline="b", **vars(row))
 
@@ -103,13 +103,13 @@ def main() -> None:
             for metric in (*TESTED, ACCURACY):
                 rng = random.Random(f"{n} {metric} {better}")
                 kind = {"better": better, "seeds": options.seeds, "own_difficulty": options.own_difficulty}
-                found = [simulate(metric, n, rng, **kind) for _ in range(options.pairs)]
-                marks = [each.mark for each in found]
-                exact = [each.p if each.randomization_p is None else each.randomization_p for each in found]
+                differences = [simulate(metric, n, rng, **kind) for _ in range(options.pairs)]
+                marks = [each.mark for each in differences]
+                exact = [each.p if each.randomization_p is None else each.randomization_p for each in differences]
                 shares = [
                     np.mean([mark == "**" for mark in marks]),
                     np.mean([mark != "" for mark in marks]),
-                    np.mean([each.p < 0.01 for each in found]),
+                    np.mean([each.p < 0.01 for each in differences]),
                     np.mean(np.array(exact) < 0.01),
                 ]
                 rows.append([n, metric, *(f"{100 * share:.1f}" for share in shares)])

@@ -158,7 +158,7 @@ def bench_decoding(size: str, dtype: str, n_tokens: int, n_documents: int, *, re
 
     def ragged() -> None:
         layout = AttentionLayout.of_source(lengths, counts, settings=settings)
-        outputs["ragged"] = [found[0].sentences for found in search_instances(prepared, tokens, layout, decoding)]
+        outputs["ragged"] = [result[0].sentences for result in search_instances(prepared, tokens, layout, decoding)]
 
     def dense() -> None:
         outputs["dense"] = DenseDecoder(model, 5).run(tokens, lengths, counts, lengths - 2 + 1)
@@ -184,7 +184,7 @@ def bench_decoding(size: str, dtype: str, n_tokens: int, n_documents: int, *, re
         "published_s": medians["published"],
         "ragged_s": medians["ragged"],
         **ratios,
-        "tokens_per_second": sum(len(s) + 1 for found in outputs["ragged"] for s in found) / medians["ragged"],
+        "tokens_per_second": sum(len(s) + 1 for result in outputs["ragged"] for s in result) / medians["ragged"],
         "same_output": sum(one == other for one, other in zip(outputs["dense"], outputs["ragged"], strict=True)),
     }
 

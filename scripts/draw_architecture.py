@@ -47,13 +47,13 @@ def read_graph(folder: Path) -> Graph:
 
 def reachable(graph: Graph, start: str) -> set[str]:
     """All direct and indirect imports of a package."""
-    found: set[str] = set()
+    packages: set[str] = set()
     waiting = [start]
     while waiting:
-        new = graph[waiting.pop()] - found
-        found |= new
+        new = graph[waiting.pop()] - packages
+        packages |= new
         waiting += new
-    return found
+    return packages
 
 
 def reduce_graph(graph: Graph) -> Graph:

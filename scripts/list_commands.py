@@ -24,8 +24,8 @@ def usage(words: tuple[str, ...]) -> str:
     if isinstance(command.usage, str):
         return command.usage.removeprefix("Usage: ")
     names = [one.name for one in command.assemble_argument_collection() if one.name != "*"]  # a dataclass of options
-    given = [name for name in names if not name.startswith("-")]
-    return " ".join([*(words[1:] or ("docmt", *words)), *given, *(["…"] if len(given) < len(names) else [])])
+    arguments = [name for name in names if not name.startswith("-")]
+    return " ".join([*(words[1:] or ("docmt", *words)), *arguments, *(["…"] if len(arguments) < len(names) else [])])
 
 
 def lists() -> str:

@@ -33,8 +33,8 @@ def on_files(files: Files, *, config: Any) -> None:
     """Set the site paths of README and other root files."""
     if (contents := files.get_file_from_path("index.md")) is not None:
         files.remove(contents)
-    for source, place in PAGES.items():
-        files.append(File.generated(config, place, abs_src_path=str(ROOT / source)))
+    for source, address in PAGES.items():
+        files.append(File.generated(config, address, abs_src_path=str(ROOT / source)))
 
 
 def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Files) -> str:
@@ -43,19 +43,19 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Files) -> 
 
     def find(path: str) -> tuple[str, str | None]:
         target = Path(os.path.normpath(here / path)).as_posix()
-        place = PAGES.get(target, target.removeprefix("docs/"))
-        if files.get_file_from_path(place) is None:
+        address = PAGES.get(target, target.removeprefix("docs/"))
+        if files.get_file_from_path(address) is None:
             return target, None
-        return target, os.path.relpath(place, PurePosixPath(page.file.src_uri).parent)
+        return target, os.path.relpath(address, PurePosixPath(page.file.src_uri).parent)
 
     def lead(link: re.Match[str]) -> str:
-        target, place = find(link["path"])
-        if place is None and not (ROOT / target).exists():
+        target, address = find(link["path"])
+        if address is None and not (ROOT / target).exists():
             log.warning("%s: no file %s", page.file.src_uri, link["path"])
-        if place is None and not config.repo_url:
+        if address is None and not config.repo_url:
             return link["text"]
-        place = f"{config.repo_url}/blob/HEAD/{target}" if place is None else place
-        return f"[{link['text']}]({place}{link['anchor'] or ''})"
+        address = f"{config.repo_url}/blob/HEAD/{target}" if address is None else address
+        return f"[{link['text']}]({address}{link['anchor'] or ''})"
 
     # Code stays as it is: every second part.
     parts = re.split(r"(```.*?```|`[^`\n]*`)", markdown, flags=re.DOTALL)

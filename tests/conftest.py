@@ -48,8 +48,8 @@ def pytest_collection_modifyitems(items):
     """Long tests come first. Tests that wait until no other test uses Slurm come last."""
 
     def rank(item):
-        found = next((place for place, part in enumerate(FIRST) if part in str(item.path)), len(FIRST))
-        return "alone" in item.fixturenames, found
+        position = next((index for index, part in enumerate(FIRST) if part in str(item.path)), len(FIRST))
+        return "alone" in item.fixturenames, position
 
     items.sort(key=rank)
 

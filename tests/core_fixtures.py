@@ -94,10 +94,10 @@ def make_model(architecture: str = "g_transformer", *, seed: int = 0, n_symbols:
     return random_model(model_settings(architecture, **values), n_symbols, seed=seed)
 
 
-def assert_close(found: torch.Tensor, expected: torch.Tensor, tolerance: float = 1e-5) -> None:
+def assert_close(result: torch.Tensor, expected: torch.Tensor, tolerance: float = 1e-5) -> None:
     """Equal up to the tolerance, relative to the largest entry if it is above 1."""
     scale = max(1.0, float(expected.detach().abs().max()))
-    torch.testing.assert_close(found, expected, atol=tolerance * scale, rtol=0)
+    torch.testing.assert_close(result, expected, atol=tolerance * scale, rtol=0)
 
 
 def random_sentence(generator: np.random.Generator, n_words: int, n_symbols: int = N_SYMBOLS) -> np.ndarray:

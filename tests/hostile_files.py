@@ -166,8 +166,8 @@ def mutated(data: bytes, chance: random.Random, *, most_repeats: int) -> bytes:
             case 2:
                 data = data[:start] + piece * chance.choice([2, 3, most_repeats]) + data[end:]
             case 3:
-                place = chance.randint(0, len(data))
-                data = data[:place] + piece + data[place:]
+                position = chance.randint(0, len(data))
+                data = data[:position] + piece + data[position:]
             case _:
                 data = data[:start] + chance.choice(HOSTILE) * chance.choice([1, 1, 2, most_repeats]) + data[start:]
     return data[:MAX_BYTES]
@@ -181,10 +181,10 @@ def changed(data: bytes, chance: random.Random, *, most_repeats: int = 1000) -> 
     if data.startswith(b"PK") and chance.random() < 0.8:
         stream = io.BytesIO()
         with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as new:
-            chosen = chance.choice(old.namelist())
+            member = chance.choice(old.namelist())
             for name in old.namelist():
                 content = old.read(name)
-                new.writestr(name, mutated(content, chance, most_repeats=most_repeats) if name == chosen else content)
+                new.writestr(name, mutated(content, chance, most_repeats=most_repeats) if name == member else content)
         return stream.getvalue()
     if data[257:262] == b"ustar" and chance.random() < 0.8:
         return tar_of(
@@ -275,10 +275,10 @@ def survey(name: str, files: dict[str, bytes], use, *, n_inputs: int, seconds: f
     for seed in range(n_inputs):
         chance = random.Random(f"{name} {seed}")
         role = chance.choice(list(files))
-        given = files | {role: changed(files[role], chance)}
+        changed_files = files | {role: changed(files[role], chance)}
         try:
             with cpu_limit(seconds), contextlib.suppress(UserError):
-                use(given)
+                use(changed_files)
         except Exception as error:  # what the fuzzer is for
             bad.append(f"{name}, seed {seed}: {type(error).__name__}: {str(error)[:200]}")
     return bad

@@ -39,17 +39,17 @@ def layout_of(documents: Sequence[Sequence[tuple[int, int]]], settings: ModelSet
 
 def places(layout: AttentionLayout, side: str) -> list[tuple[int, int, int]]:
     """Instance, sentence in the batch, and position in the instance for all tokens of a side."""
-    found = []
+    tokens = []
     lengths = layout.src_lengths_G if side == "src" else layout.tgt_lengths_G
     sentence = 0
     for instance, count in enumerate(layout.sentences_B):
         position = 0
         for _ in range(count):
             for _ in range(lengths[sentence]):
-                found.append((instance, sentence, position))
+                tokens.append((instance, sentence, position))
                 position += 1
             sentence += 1
-    return found
+    return tokens
 
 
 def random_inputs(layout: AttentionLayout, slot: Slot, width: int, *, seed: int = 1) -> tuple[Tensor, Tensor | None]:
@@ -89,11 +89,11 @@ def attend_plainly(
     return torch.stack(rows)
 
 
-def assert_equal_with_gradients(found: Tensor, expected: Tensor, inputs: Sequence[Tensor]) -> None:
-    assert_close(found, expected)
-    direction = torch.randn(found.shape, generator=torch.Generator().manual_seed(4))
+def assert_equal_with_gradients(result: Tensor, expected: Tensor, inputs: Sequence[Tensor]) -> None:
+    assert_close(result, expected)
+    direction = torch.randn(result.shape, generator=torch.Generator().manual_seed(4))
     gradients = [
-        torch.autograd.grad((output * direction).sum(), inputs, allow_unused=True) for output in (found, expected)
+        torch.autograd.grad((output * direction).sum(), inputs, allow_unused=True) for output in (result, expected)
     ]
     for gradient, wanted in zip(*gradients, strict=True):
         if wanted is None:  # no key that this tells apart is there
@@ -107,7 +107,7 @@ def influence(
 ) -> np.ndarray:
     """Bool [outputs, inputs], true for dependence. Rows with the same tag, for example of a sentence, count as one."""
     pairs = (outputs_ND, output_tags), (inputs_MD, input_tags)
-    tags = [np.arange(len(rows)) if given is None else given for rows, given in pairs]
+    tags = [np.arange(len(rows)) if row_tags is None else row_tags for rows, row_tags in pairs]
     seen = np.zeros([part.max() + 1 for part in tags], dtype=bool)
     weighted_ND = outputs_ND * torch.randn(outputs_ND.shape, generator=torch.Generator().manual_seed(1))
     for tag in range(len(seen)):
@@ -167,15 +167,15 @@ class PlainKernels:
         gradient: Tensor, query: Tensor, key: Tensor, value: Tensor, results: Any, offsets: Any, is_causal: bool
     ) -> tuple[Tensor, ...]:
         assert results[0].shape == gradient.shape == query.shape
-        found = tuple(rows.new_zeros(rows.shape) for rows in (query, key, value))
+        gradients = tuple(rows.new_zeros(rows.shape) for rows in (query, key, value))
         for queries, keys, weights, _ in group_weights(query, key, offsets, is_causal):
             grad = gradient[queries].float()
             scores = torch.einsum("nhk,mhk->hnm", grad, value[keys].float())
             scores = weights * (scores - (weights * scores).sum(-1, keepdim=True)) / root(query.shape[2])
-            found[0][queries] = torch.einsum("hnm,mhk->nhk", scores, key[keys].float()).to(query.dtype)
-            found[1][keys] = torch.einsum("hnm,nhk->mhk", scores, query[queries].float()).to(query.dtype)
-            found[2][keys] = torch.einsum("hnm,nhk->mhk", weights, grad).to(query.dtype)
-        return found
+            gradients[0][queries] = torch.einsum("hnm,mhk->nhk", scores, key[keys].float()).to(query.dtype)
+            gradients[1][keys] = torch.einsum("hnm,nhk->mhk", scores, query[queries].float()).to(query.dtype)
+            gradients[2][keys] = torch.einsum("hnm,nhk->mhk", weights, grad).to(query.dtype)
+        return gradients
 
 
 def take_plain_kernels(monkeypatch: Any, taken: list[str]) -> None:

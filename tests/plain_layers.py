@@ -43,8 +43,8 @@ def attend(layer, states, *, is_causal=False):
     """The first part of a layer over the states in a sequence."""
     if not is_causal:
         return add(layer.self_sublayer, states, read(layer.self_attention, states, states))
-    found = [read(layer.self_attention, row, states[: i + 1]) for i, row in enumerate(states)]
-    return add(layer.self_sublayer, states, torch.stack(found))
+    outputs = [read(layer.self_attention, row, states[: i + 1]) for i, row in enumerate(states)]
+    return add(layer.self_sublayer, states, torch.stack(outputs))
 
 
 def transform(layer, rows):

@@ -39,6 +39,6 @@ def teacher_forced(model, source, sentences, trees=None, *, start=BOS, **options
     return float(instance_log_probabilities(model, make_batch(model.settings, [(source, target)], trees, **options))[0])
 
 
-def texts(found):
+def texts(beams):
     """Sentences in the hypotheses, by document."""
-    return [[hypothesis.sentences for hypothesis in hypotheses] for hypotheses in found]
+    return [[hypothesis.sentences for hypothesis in hypotheses] for hypotheses in beams]

@@ -46,20 +46,20 @@ def tutorial(tmp_path, monkeypatch, capsys):
         for lang in SENTENCES:
             write_documents(f"data/{split}", n_documents, lang)
     calls = re.findall(r"^\$ (.*)\n((?:(?!```|\$ ).*\n)*)", page, flags=re.M)
-    (init, shown), (change, _), *others = [(shlex.split(call), shown) for call, shown in calls]
+    (init, example), (change, _), *others = [(shlex.split(call), example) for call, example in calls]
     assert init[:3] == ["docmt", "init", change[1]]
     assert main(init[1:]) == 0
-    check_printed(shown, capsys.readouterr().out, init)
+    check_printed(example, capsys.readouterr().out, init)
     monkeypatch.chdir(change[1])
-    made = Path("my.yaml").read_text(encoding="utf-8")
-    assert write_files(page, Path())["my.yaml"] == made
+    text = Path("my.yaml").read_text(encoding="utf-8")
+    assert write_files(page, Path())["my.yaml"] == text
     return others
 
 
 def test_tutorial_study_is_planned(tutorial, capsys):
-    (check, shown), (plan, _) = tutorial[:2]
+    (check, example), (plan, _) = tutorial[:2]
     assert main(check[1:]) == 0
-    check_printed(shown, capsys.readouterr().out, check)
+    check_printed(example, capsys.readouterr().out, check)
     done = subprocess.run([sys.executable, "-m", *plan], capture_output=True, text=True, check=False)
     assert re.search(r"^train +3 ", done.stdout, flags=re.M), done.stderr
     config = load_config(read_config_file(Path("my.yaml")))
@@ -74,21 +74,21 @@ def test_tutorial_study_is_planned(tutorial, capsys):
 @pytest.mark.timeout(1800)
 def test_the_tutorial_runs_and_prints_what_it_says(tutorial):
     assert len(tutorial) == 9
-    for call, shown in tutorial:
+    for call, example in tutorial:
         command = [sys.executable, "-m", *call] if call[0] == "docmt" else call
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"{call}\n{done.stderr[-3000:]}"
-        check_printed(shown, done.stdout + done.stderr, call)
+        check_printed(example, done.stdout + done.stderr, call)
     assert re.search(r"^translate +\d", done.stdout, flags=re.M)
     assert not re.search(r"^train +\d", done.stdout, flags=re.M)
     assert Path("results/report/report.html").exists()
     assert len(Path("letter.de.txt").read_text(encoding="utf-8").splitlines()) == 2
 
 
-def check_printed(shown, output, call):
+def check_printed(example, output, call):
     """Check that the lines on a page occur in the output, in order."""
     printed = iter([normal(line) for line in output.splitlines()])
-    for line in filter(None, map(normal, shown.splitlines())):
+    for line in filter(None, map(normal, example.splitlines())):
         assert any(line in other for other in printed), f"{call} does not print {line!r}"
 
 

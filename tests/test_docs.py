@@ -39,8 +39,8 @@ def without_code(page):
 
 def links(page):
     """Targets of Markdown links and of pictures, except other sites."""
-    found = re.findall(r"\]\(([^()\s]+)\)", without_code(page)) + re.findall(r'(?:src|href)="([^"]+)"', page)
-    return [target for target in found if not re.match(r"[a-z]+:", target)]
+    targets = re.findall(r"\]\(([^()\s]+)\)", without_code(page)) + re.findall(r'(?:src|href)="([^"]+)"', page)
+    return [target for target in targets if not re.match(r"[a-z]+:", target)]
 
 
 def anchors(page):

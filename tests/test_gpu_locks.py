@@ -43,12 +43,12 @@ def machine(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("chosen", "expected"),
+    ("devices", "expected"),
     [(None, [FIRST, SECOND]), ("1", ["1"]), ("0, 2", ["0", "2"]), ("", []), ("-1", []), ("GPU-abc", ["GPU-abc"])],
 )
-def test_visible_gpus_are_the_chosen_ones_or_all(chosen, expected, machine, monkeypatch):
-    if chosen is not None:
-        monkeypatch.setenv(gpu_locks.VISIBLE, chosen)
+def test_visible_gpus_are_the_chosen_ones_or_all(devices, expected, machine, monkeypatch):
+    if devices is not None:
+        monkeypatch.setenv(gpu_locks.VISIBLE, devices)
     assert gpu_locks.visible_gpus() == expected
 
 
@@ -82,11 +82,11 @@ def test_a_job_takes_what_it_needs(environment, number, expected, machine, monke
     assert os.environ.get(gpu_locks.VISIBLE) == expected
 
 
-@pytest.mark.parametrize(("number", "chosen", "expected"), [(1, "0,1", "1"), (1, "1,0", "1"), (2, "0,1", "0")])
-def test_a_gpu_has_one_lock_whatever_its_name(number, chosen, expected, machine):
+@pytest.mark.parametrize(("number", "devices", "expected"), [(1, "0,1", "1"), (1, "1,0", "1"), (2, "0,1", "0")])
+def test_a_gpu_has_one_lock_whatever_its_name(number, devices, expected, machine):
     """A job that uses all visible GPUs locks them as well. Another job shares the first GPU."""
     gpu_locks.claim_gpus(number)
-    process, gpu = claim(os.environ | {gpu_locks.VISIBLE: chosen})
+    process, gpu = claim(os.environ | {gpu_locks.VISIBLE: devices})
     _, messages = process.communicate()
     assert gpu == expected
     assert ("sharing 0" in messages) == (number == 2)

@@ -32,15 +32,15 @@ PACKAGES = [f"tests/{name}" for name in ("evaluation", "text", "cli", "report")]
 
 def environment(locale, **variables):
     """Environment variables for a process in a locale. Skips the test if the machine lacks the locale."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYTEST", "LANGUAGE"))}
-    kept |= {"LC_ALL": locale, "PYTHONPATH": str(ROOT)} | variables
+    copy = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYTEST", "LANGUAGE"))}
+    copy |= {"LC_ALL": locale, "PYTHONPATH": str(ROOT)} | variables
     check = [sys.executable, "-c", "import locale; locale.setlocale(locale.LC_ALL, '')"]
-    if subprocess.run(check, env=kept, capture_output=True, check=False).returncode:
+    if subprocess.run(check, env=copy, capture_output=True, check=False).returncode:
         message = f"the locale {locale} is missing: localedef, as in .ci/run, makes it"
         if os.environ.get("CI") == "true":
             pytest.fail(message)
         pytest.skip(message)
-    return kept
+    return copy
 
 
 def run_tests(locale, names, *options):

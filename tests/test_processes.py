@@ -68,10 +68,10 @@ def perform():
 
 def test_dying_process_loses_one_item():
     items = [("add", 1), ("die", 3), ("spend", 2), ("add", 4), ("add", 5)]
-    found = dict(map_apart(perform, items, jobs=1, is_spent=lambda result: result[0] == "spend"))
-    assert list(found) == items
-    assert found["die", 3] == LostProcess(3)
-    actions, processes = zip(*(found[item] for item in items if item[0] != "die"), strict=True)
+    results = dict(map_apart(perform, items, jobs=1, is_spent=lambda result: result[0] == "spend"))
+    assert list(results) == items
+    assert results["die", 3] == LostProcess(3)
+    actions, processes = zip(*(results[item] for item in items if item[0] != "die"), strict=True)
     assert actions == ("add", "spend", "add", "add")
     assert [processes[0] == processes[1], processes[1] == processes[2], processes[2] == processes[3]] == [
         False,

@@ -32,8 +32,8 @@ def line(folder, number, state="RUNNING", comment="rule_train_wildcards_ted_1"):
 
 
 def test_jobs_are_those_of_this_study(squeue, tmp_path):
-    own = line(tmp_path, 7), line(tmp_path, 9, "PENDING", "rule_report_collect")
-    squeue(own[0], line(tmp_path / "other", 8), own[1], "1|RUNNING|||||")
+    lines = line(tmp_path, 7), line(tmp_path, 9, "PENDING", "rule_report_collect")
+    squeue(lines[0], line(tmp_path / "other", 8), lines[1], "1|RUNNING|||||")
     jobs = list_jobs(tmp_path)
     assert [(job.id, job.state, job.label) for job in jobs] == [
         ("7", "RUNNING", "train ted_1"),

@@ -123,17 +123,17 @@ class JobResources(dict):
     __getattr__ = dict.__getitem__
 
 
-def workflow_with(*chosen):
+def workflow_with(*settings):
     """A workflow after `--set-resources train:…`."""
-    given = {"train": Resources.parse(list(chosen), allow_expressions=True)} if chosen else {}
-    return SimpleNamespace(resource_settings=SimpleNamespace(overwrite_resources=given))
+    resources = {"train": Resources.parse(list(settings), allow_expressions=True)} if settings else {}
+    return SimpleNamespace(resource_settings=SimpleNamespace(overwrite_resources=resources))
 
 
-def submission(*chosen, threads=1):
+def submission(*settings, threads=1):
     """sbatch options for a training that determine where it runs."""
-    resources = training_resources(workflow_with(*chosen)) | {"cpus_per_gpu": cores_per_gpu(None, threads)}
+    resources = training_resources(workflow_with(*settings)) | {"cpus_per_gpu": cores_per_gpu(None, threads)}
     resources |= {
-        name: value for name, _, value in (each.partition("=") for each in chosen) if name in ("gpu_model", "gres")
+        name: value for name, _, value in (each.partition("=") for each in settings) if name in ("gpu_model", "gres")
     }
     job = SimpleNamespace(resources=JobResources(resources), threads=threads)
     validate_slurm_extra(job)
@@ -148,7 +148,7 @@ TWO = {"--nodes=2", "--ntasks=2", "--ntasks-per-node=1", "--signal=TERM@120"}
 
 
 @pytest.mark.parametrize(
-    ("chosen", "expected"),
+    ("settings", "expected"),
     [
         ([], ONE | {"--gpus=1", "--cpus-per-gpu=4"}),
         (["gpu=4"], ONE | {"--gpus=4", "--cpus-per-gpu=4"}),
@@ -161,8 +161,8 @@ TWO = {"--nodes=2", "--ntasks=2", "--ntasks-per-node=1", "--signal=TERM@120"}
         (["nodes=2", "gres=gpu:4"], TWO | {"--gres=gpu:4", "--cpus-per-gpu=4"}),
     ],
 )
-def test_a_training_requests_its_nodes_gpus_and_cores(chosen, expected):
-    assert submission(*chosen) == expected
+def test_a_training_requests_its_nodes_gpus_and_cores(settings, expected):
+    assert submission(*settings) == expected
 
 
 def test_threads_are_cores_per_gpu():
@@ -171,7 +171,7 @@ def test_threads_are_cores_per_gpu():
 
 
 @pytest.mark.parametrize(
-    ("chosen", "expected"),
+    ("settings", "expected"),
     [
         ([], 16000),
         (["gpu=0"], 16000),
@@ -182,21 +182,21 @@ def test_threads_are_cores_per_gpu():
         (["gpu=0", "gres=gpu:a100:4"], 40000),
     ],
 )
-def test_resources_follow_from_gpus(chosen, expected):
-    resources = training_resources(workflow_with(*chosen))
+def test_resources_follow_from_gpus(settings, expected):
+    resources = training_resources(workflow_with(*settings))
     memory = resources["mem_mb"]
     assert 8000 * (1 + max(1, resources["devices"])) == expected
     assert [memory(None, attempt=attempt) for attempt in (1, 2)] == [expected, 2 * expected]
 
 
 @pytest.mark.parametrize(
-    ("chosen", "message"),
+    ("settings", "message"),
     [
         (["nodes=2", "gpu=3"], r"3 GPU\(s\) cannot be divided among 2 nodes"),
         (["nodes=0"], "nodes 0, gpu 0: must be whole numbers, at least 1 node"),
         (["nodes=2 * attempt"], "nodes 2 . attempt, gpu 2 . attempt: must be whole numbers"),
     ],
 )
-def test_nodes_that_cannot_be_requested_are_refused(chosen, message):
+def test_nodes_that_cannot_be_requested_are_refused(settings, message):
     with pytest.raises(WorkflowError, match=message):
-        training_resources(workflow_with(*chosen))
+        training_resources(workflow_with(*settings))

@@ -55,13 +55,13 @@ def _catalog_sources(study: Study) -> list[str]:
 
 def _describe_updates(config: Config, runs: list[Run]) -> str:
     limits = [training_settings(config, run.system).max_steps for run in runs]
-    known = [limit for limit in limits if limit is not None]
+    maxima = [limit for limit in limits if limit is not None]
     trainings = f"{len(runs)} training{'s' * (len(runs) > 1)}"
-    if not known:
+    if not maxima:
         return f"{trainings}, number of updates unknown (until validation losses stop falling)"
-    n_others = len(limits) - len(known)
-    others = f" in {len(known)}, unknown in the other{'s' * (n_others > 1)}" if n_others else ""
-    return f"{trainings}, at most {sum(known):,} updates{others}"
+    n_others = len(limits) - len(maxima)
+    others = f" in {len(maxima)}, unknown in the other{'s' * (n_others > 1)}" if n_others else ""
+    return f"{trainings}, at most {sum(maxima):,} updates{others}"
 
 
 def _describe_gpus(config: Config, runs: list[Run]) -> str:
@@ -72,8 +72,8 @@ def _describe_gpus(config: Config, runs: list[Run]) -> str:
         return ""
     rate = f"{GPU_HOURS} GPU-hours per 100,000 updates of size {MEASURED_SIZE} on an H100"
     limits = [training_settings(config, run.system).max_steps for run in measured]
-    known = sum(limit for limit in limits if limit is not None)
-    return f"{rate} (at most {known * GPU_HOURS / 1e5:,.0f} for the known updates)" if known else rate
+    n_updates = sum(limit for limit in limits if limit is not None)
+    return f"{rate} (at most {n_updates * GPU_HOURS / 1e5:,.0f} for the known updates)" if n_updates else rate
 
 
 def _count_bytes(config: Config, run: Run) -> float:

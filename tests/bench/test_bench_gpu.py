@@ -226,8 +226,8 @@ def test_model_of_published_size_reads_the_workload(size, tmp_path):
     settings = model_settings("g_transformer", size, encoder_layers=2, decoder_layers=2, width=32)
     workload = Workload(tmp_path, [2], shortest=1, longest=3, n_symbols=32)
     translator = Translator(workload.trained(settings), DecodingSettings(beam_size=1))
-    ((_, found),) = translator.translate_sources(workload.sources(settings))
-    assert len(found.sentences) == 2
+    ((_, hypothesis),) = translator.translate_sources(workload.sources(settings))
+    assert len(hypothesis.sentences) == 2
 
 
 @pytest.mark.parametrize("has_failed", [False, True])

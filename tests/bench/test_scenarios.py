@@ -44,19 +44,19 @@ def scenarios(tmp_path_factory):
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", parameters())
 def test_a_gpu_has_the_results_of_the_cpu(scenarios, name):
-    found = scenarios(name)
-    if found.verdict == "not run":
-        pytest.skip(found.value)
-    assert found.verdict == "ok", found
+    outcome = scenarios(name)
+    if outcome.verdict == "not run":
+        pytest.skip(outcome.value)
+    assert outcome.verdict == "ok", outcome
     if torch.cuda.get_device_name() == "stand-in":  # it computes on the CPU
-        assert not any(found.numbers.get(name) for name in ("different hypotheses", "resumed")), found
+        assert not any(outcome.numbers.get(name) for name in ("different hypotheses", "resumed")), outcome
 
 
 def test_figures_are_judged_by_their_limits():
     for number, verdict in ((1.0, "ok"), (1.1, "FAILED"), (math.nan, "FAILED")):
-        found = judge({"a": number, "b": 0.0}, {"a": 1.0, "b": 0.0})
-        assert found.verdict == verdict
-        assert found.value.startswith("a ")
+        outcome = judge({"a": number, "b": 0.0}, {"a": 1.0, "b": 0.0})
+        assert outcome.verdict == verdict
+        assert outcome.value.startswith("a ")
     assert relative_difference([1.0, 2.2], [1.0, 2.0]) == pytest.approx(0.1)
     assert relative_difference([1.0], [1.0, 2.0]) == math.inf
     assert relative_difference([math.nan], [1.0]) == math.inf
@@ -91,8 +91,8 @@ def graphs(monkeypatch):
 def test_many_presets_compile(graphs, tmp_path, monkeypatch):
     monkeypatch.setattr(compiling, "MAX_COMPILATIONS", 1)
     scenarios, presets = Scenarios(CPU, tmp_path), ("sentence_transformer", "document_transformer")
-    found = {preset: scenarios(f"compiled/{preset}") for preset in presets}
-    assert {preset: outcome.verdict for preset, outcome in found.items()} == dict.fromkeys(presets, "ok")
+    outcomes = {preset: scenarios(f"compiled/{preset}") for preset in presets}
+    assert {preset: outcome.verdict for preset, outcome in outcomes.items()} == dict.fromkeys(presets, "ok")
 
 
 def test_a_row_says_why_the_compiler_failed(graphs, tmp_path, monkeypatch):
@@ -100,6 +100,6 @@ def test_a_row_says_why_the_compiler_failed(graphs, tmp_path, monkeypatch):
         raise RuntimeError("no such compiler")
 
     monkeypatch.setattr(comparisons, "compiled_loss", lambda module, _: CompiledLoss(module, fail))
-    found = Scenarios(CPU, tmp_path)("compiled/g_transformer")
-    assert found.verdict == "FAILED"
-    assert "no such compiler" in found.value
+    outcome = Scenarios(CPU, tmp_path)("compiled/g_transformer")
+    assert outcome.verdict == "FAILED"
+    assert "no such compiler" in outcome.value

@@ -76,8 +76,8 @@ def test_models_and_other_studies_need_yes(study, capsys):
     assert "in 1 folders deleted" in capsys.readouterr().out
     assert not (study / FINISHED / "checkpoints/abc").exists()
     assert (study / UNFINISHED / "checkpoints/abc/step3.pt").exists()
-    kept = (REMOVED, OTHERS, OTHERS_FINISHED, OTHER_SEED)
-    assert all((study / run / "checkpoints/abc/step3.pt").exists() for run in kept)
+    runs = (REMOVED, OTHERS, OTHERS_FINISHED, OTHER_SEED)
+    assert all((study / run / "checkpoints/abc/step3.pt").exists() for run in runs)
     assert clean(study, "--delete", "--yes") == 0
     assert not any((study / run).exists() for run in (REMOVED, OTHERS, OTHER_SEED))
     assert (study / OTHERS_FINISHED / "model.pt").exists()
@@ -174,15 +174,15 @@ def test_results_can_be_a_link(study, tmp_path_factory):
 
 
 def test_what_killed_jobs_left_is_found_once(study, capsys):
-    for place in (study / "results/smoke/text", study / REMOVED):
-        (place / ".train.tok.de.4rmkout2").mkdir(parents=True)
-        (place / ".train.tok.de.4rmkout2/train.tok.de").write_bytes(bytes(7))
+    for folder in (study / "results/smoke/text", study / REMOVED):
+        (folder / ".train.tok.de.4rmkout2").mkdir(parents=True)
+        (folder / ".train.tok.de.4rmkout2/train.tok.de").write_bytes(bytes(7))
     (study / "results/smoke/text/.checksums").mkdir()
-    found = leftovers()
-    assert found["results/smoke/text/.train.tok.de.4rmkout2"].n_bytes == 7
-    assert "unfinished" in found["results/smoke/text/.train.tok.de.4rmkout2"].why
-    assert found[REMOVED].n_bytes > 1007
-    assert len(found) == 6
+    entries = leftovers()
+    assert entries["results/smoke/text/.train.tok.de.4rmkout2"].n_bytes == 7
+    assert "unfinished" in entries["results/smoke/text/.train.tok.de.4rmkout2"].why
+    assert entries[REMOVED].n_bytes > 1007
+    assert len(entries) == 6
     assert clean(study, "--delete") == 0
     assert (study / "results/smoke/text/.checksums").is_dir()
     assert not (study / "results/smoke/text/.train.tok.de.4rmkout2").exists()

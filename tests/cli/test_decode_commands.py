@@ -92,11 +92,11 @@ def test_instances_of_another_vocabulary_are_refused(study_files, model, tmp_pat
 
 
 def test_instances_of_a_larger_vocabulary_are_refused(study_files, model, tmp_path, capsys):
-    given = load_instances(study_files.instances())
-    manifest = {key: value for key, value in given.manifest.items() if key != "vocabulary_sha256"}
-    src_tokens = given.src_tokens.copy()
+    original = load_instances(study_files.instances())
+    manifest = {key: value for key, value in original.manifest.items() if key != "vocabulary_sha256"}
+    src_tokens = original.src_tokens.copy()
     src_tokens[3] = 10_000
-    save_instances(tmp_path / "instances", replace(given, src_tokens=src_tokens, manifest=manifest))
+    save_instances(tmp_path / "instances", replace(original, src_tokens=src_tokens, manifest=manifest))
     options = ["--model", str(model), "--instances", str(tmp_path / "instances"), "--out", str(tmp_path / "h.jsonl")]
     assert main(["decode", "translate", *options]) == 2
     assert "src_tokens.npy: 10000 is not the number of a symbol of the vocabulary" in capsys.readouterr().err

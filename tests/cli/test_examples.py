@@ -42,15 +42,15 @@ def test_examples_are_accepted(name, tmp_path, monkeypatch):
 
 
 def test_long_example_can_be_pasted():
-    shown = example_of(COMMANDS["train"])
-    assert " \\\n" in shown
-    assert max(map(len, shown.splitlines())) <= 80
-    words = shlex.split(shown.partition("\n")[2].replace("\\\n", ""))  # as a shell joins lines
+    example = example_of(COMMANDS["train"])
+    assert " \\\n" in example
+    assert max(map(len, example.splitlines())) <= 80
+    words = shlex.split(example.partition("\n")[2].replace("\\\n", ""))  # as a shell joins lines
     assert words[:3] == ["docmt", "train", "--settings"]
 
 
 def test_a_group_lists_its_commands_without_their_examples(capsys):
     app(["text", "--help"], exit_on_error=False, result_action="return_value")
-    shown = capsys.readouterr().out
-    assert "tokenize" in shown
-    assert "Example" not in shown
+    output = capsys.readouterr().out
+    assert "tokenize" in output
+    assert "Example" not in output

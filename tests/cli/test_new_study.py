@@ -50,10 +50,10 @@ def folder(tmp_path, monkeypatch):
 @pytest.fixture
 def words():
     """Arguments for text files with blank lines between documents."""
-    found = []
+    arguments = []
     for split in SPLITS:
-        found += [f"--{split}", *(write(f"data/{split}.{lang}", blank_lines(split, lang)) for lang in ("en", "de"))]
-    return found
+        arguments += [f"--{split}", *(write(f"data/{split}.{lang}", blank_lines(split, lang)) for lang in ("en", "de"))]
+    return arguments
 
 
 def read_study(folder="study"):
@@ -62,13 +62,13 @@ def read_study(folder="study"):
 
 def test_a_study_on_plain_files(words, capsys, monkeypatch):
     assert main(["init", "study", *words]) == 0
-    shown, log = capsys.readouterr()
-    assert "languages: en → de (guessed" in shown
-    assert "format of train, dev, test: blank_lines (guessed; --format overrides)" in shown
-    assert [line.split() for line in shown.splitlines() if line.startswith("train ")] == [
+    output, log = capsys.readouterr()
+    assert "languages: en → de (guessed" in output
+    assert "format of train, dev, test: blank_lines (guessed; --format overrides)" in output
+    assert [line.split() for line in output.splitlines() if line.startswith("train ")] == [
         ["train", "12", "24", "0", "0"]
     ]
-    assert "docmt run my.yaml" in shown
+    assert "docmt run my.yaml" in output
     assert not log
     assert "docmt run my.yaml" in Path("study/README.md").read_text(encoding="utf-8")
     text = Path("study/my.yaml").read_text(encoding="utf-8")
@@ -99,9 +99,9 @@ def table(split, delimiter, header="", order="{id}{d}{en}{d}{de}"):
 def paradocs(split):
     rows = []
     for number, sides in enumerate(zip(documents(split, "en"), documents(split, "de"), strict=True)):
-        for place, (en, de) in enumerate(zip(*sides, strict=True)):
+        for position, (en, de) in enumerate(zip(*sides, strict=True)):
             rows.append(
-                [en, de, ".9", ".9", "c", *"1111", *[str(place)] * 4, "1.0", "1.0", "1", f"a{number}", f"b{number}"]
+                [en, de, ".9", ".9", "c", *"1111", *[str(position)] * 4, "1.0", "1.0", "1", f"a{number}", f"b{number}"]
             )
     return "".join("\t".join(row) + "\n" for row in rows)
 
@@ -186,10 +186,10 @@ def test_formats_are_guessed(name, capsys, monkeypatch):
     for split in SPLITS:
         for path, content in files(split).items():
             write(path, content)
-        own = [argument.format(split) for argument in arguments]
-        n_files = own.index("--languages") if "--languages" in own else len(own)
-        words += [f"--{split}", *own[:n_files]]
-        options = own[n_files:]
+        split_arguments = [argument.format(split) for argument in arguments]
+        n_files = split_arguments.index("--languages") if "--languages" in split_arguments else len(split_arguments)
+        words += [f"--{split}", *split_arguments[:n_files]]
+        options = split_arguments[n_files:]
     assert main(["init", "study", *words, *options]) == 0
     (corpus,) = read_study()["corpora"]["custom"].values()
     assert (corpus["languages"], corpus["format"]) == (["id" if "Indonesian" in name else "en", "de"], form)
@@ -218,8 +218,8 @@ def test_options_override_guesses_and_splits_may_differ(words, capsys):
 
 @pytest.mark.parametrize("codes", ["eng deu", "EN DE", "en de"])
 def test_names_decide_the_sides_however_languages_are_written(words, codes, capsys):
-    for place in range(0, len(words), 3):
-        words[place + 1 : place + 3] = words[place + 2 : place : -1]  # German first
+    for start in range(0, len(words), 3):
+        words[start + 1 : start + 3] = words[start + 2 : start : -1]  # German first
     assert main(["init", "study", *words, "--languages", *codes.split()]) == 0
     src, tgt = codes.lower().split()
     files = {src: "../data/dev.en", tgt: "../data/dev.de"}
@@ -266,8 +266,8 @@ def test_xml_in_another_encoding_is_not_of_opus(tmp_path):
         '<ref lang="en" translator="A"><p><seg id="1">Nice.</seg></p></ref></doc></dataset>'
     )
     (tmp_path / "test.de-en.xml").write_text(text, encoding="latin-1")
-    found = find_split([tmp_path / "test.de-en.xml"], form={}, languages=[], where="--test")
-    assert (found.form.reader, found.languages) == ("wmt_xml", ("de", "en"))
+    guess = find_split([tmp_path / "test.de-en.xml"], form={}, languages=[], where="--test")
+    assert (guess.form.reader, guess.languages) == ("wmt_xml", ("de", "en"))
 
 
 def test_id_columns_come_from_the_training_split(capsys):

@@ -88,13 +88,13 @@ def called(tmp_path, monkeypatch):
     ],
 )
 def test_snakemake_is_called_rightly(words, expected, called):
-    found = vars(called(*words.split()))
-    assert str(found["snakefile"]) == str(ROOT / "Snakefile")
+    options = vars(called(*words.split()))
+    assert str(options["snakefile"]) == str(ROOT / "Snakefile")
     for name, value in expected.items():
         if name == "configfile":
-            assert list(map(str, found[name])) == [str(path.absolute()) for path in value]
+            assert list(map(str, options[name])) == [str(path.absolute()) for path in value]
         else:
-            assert (set(found[name]) if isinstance(value, set) else found[name]) == value, name
+            assert (set(options[name]) if isinstance(value, set) else options[name]) == value, name
 
 
 @pytest.mark.parametrize(

@@ -80,10 +80,10 @@ def test_only_a_newline_ends_a_line(translate_bytes):
     ],
 )
 def test_the_precision_is_measured_unless_it_is_given(translate_bytes, monkeypatch, options, expected):
-    chosen = []
+    precisions = []
 
     def prepare(model, settings, device):
-        chosen.append(settings.precision)
+        precisions.append(settings.precision)
         return prepare_search(model, settings, device)
 
     def measure(steps):
@@ -96,7 +96,7 @@ def test_the_precision_is_measured_unless_it_is_given(translate_bytes, monkeypat
     monkeypatch.setattr(translation, "prepare_search", prepare)
     code, output, _ = translate_bytes(TEXT.encode(), *options)
     assert code == 0
-    assert chosen == [expected]
+    assert precisions == [expected]
     assert expected != "float32" or output == TRANSLATION
 
 

@@ -59,7 +59,7 @@ def test_what_rules_ask_for_is_declared():
             artifact, *others = re.findall(r'"(\w+)"', names)
             asked |= {(artifact, kinds[kind], name) for name in others}
     declared = set()
-    given = {"hypotheses": {"smoke/smoke": "a"}, "log_probabilities": {"smoke/pronoun": "b"}}
+    system = {"hypotheses": {"smoke/smoke": "a"}, "log_probabilities": {"smoke/pronoun": "b"}}
     suites = {
         "smoke": {
             "train": ["mine/all", "europarl/all"],
@@ -76,29 +76,29 @@ def test_what_rules_ask_for_is_declared():
     filters, mtdata = {"web": {"max_test_overlap": 0.5}}, {"europarl": {"id": "Statmt-europarl-10-deu-eng"}}
     corpora = {"custom": custom, "filters": filters, "mtdata": mtdata}
     name = "opus-mt-en-de"
-    systems = {"given": given, "published": {"instances": "sentences", "init": {"pretrained": name}}}
+    systems = {"given": system, "published": {"instances": "sentences", "init": {"pretrained": name}}}
     text = {"tokenization": "sentencepiece", "truecase": False, "pretrained": name}
     given_values = {"systems": systems, "evaluation": evaluation, "corpora": corpora, "text": text}
     files = [ROOT / "config/config.yaml", *(ROOT / "config/examples").rglob("*.yaml")]
     of_files = (StudyView(load_config(read_config_file(file))) for file in files)
-    for made in [smoke_study(given_values | {"datasets": suites}), *of_files]:
-        assert made.artifacts
-        for (name, *_), found in made.declared.items():
+    for study in [smoke_study(given_values | {"datasets": suites}), *of_files]:
+        assert study.artifacts
+        for (name, *_), declaration in study.declared.items():
             for kind in ("inputs", "params", "options"):
-                declared |= {(name, kind, key) for key in getattr(found, kind)}
+                declared |= {(name, kind, key) for key in getattr(declaration, kind)}
     assert asked <= declared
 
 
-def fingerprints(made):
+def fingerprints(study):
     return {
-        "split": made.dataset_split("smoke", "dev"),
-        "subwords": made.subwords("smoke", "train", "en"),
-        "trees": made.document_trees("smoke", "parsed", "train"),
-        "instances": made.instances("smoke", "documents_with_trees", "train"),
-        "model": made.model(*RUN),
-        "hypotheses": made.hypotheses(*RUN, "test_smoke"),
-        "probabilities": made.probabilities(*RUN, "pronoun"),
-        "scores": made.scores(*RUN),
+        "split": study.dataset_split("smoke", "dev"),
+        "subwords": study.subwords("smoke", "train", "en"),
+        "trees": study.document_trees("smoke", "parsed", "train"),
+        "instances": study.instances("smoke", "documents_with_trees", "train"),
+        "model": study.model(*RUN),
+        "hypotheses": study.hypotheses(*RUN, "test_smoke"),
+        "probabilities": study.probabilities(*RUN, "pronoun"),
+        "scores": study.scores(*RUN),
     }
 
 
@@ -114,8 +114,8 @@ def install(monkeypatch, **versions):
 
 def test_fingerprints_change_on_purpose_only():
     """Another value here makes every finished study train again. If you intend this, raise the stage's version."""
-    made = fingerprints(smoke_study())
-    assert {name: artifact.fingerprint for name, artifact in made.items()} == GOLDEN
+    artifacts = fingerprints(smoke_study())
+    assert {name: artifact.fingerprint for name, artifact in artifacts.items()} == GOLDEN
 
 
 def test_another_package_version_reruns_scoring_only(monkeypatch):
@@ -146,14 +146,14 @@ def test_shards_and_beam_do_not_matter(smoke):
 )
 def test_rules_of_contrastive_sets_matter_to_these_alone(smoke, rules, expected):
     other = smoke_study({"evaluation": {"contrast": rules}})
-    mine, theirs = (fingerprints(made) for made in (smoke, other))
+    mine, theirs = (fingerprints(study) for study in (smoke, other))
     assert {name for name in mine if mine[name].fingerprint != theirs[name].fingerprint} == expected
 
 
 def test_search_matters_where_it_makes_context():
-    own = {"evaluation": {"contrast": {"context": "own"}}}
-    made = [smoke_study(own | {"decoding": {"beam_size": size}}) for size in (2, 7)]
-    assert len({each.probabilities(*RUN, "pronoun").fingerprint for each in made}) == 2
+    changes = {"evaluation": {"contrast": {"context": "own"}}}
+    studies = [smoke_study(changes | {"decoding": {"beam_size": size}}) for size in (2, 7)]
+    assert len({each.probabilities(*RUN, "pronoun").fingerprint for each in studies}) == 2
 
 
 def test_stages_hand_on_what_others_read_or_nobody(smoke):
@@ -181,13 +181,13 @@ def test_reader_uses_the_first_seeds():
         folder = f"results/smoke/runs/rst_mix/seed{seed}/decoding"
         return {f"{folder}/test_smoke.jsonl", f"{folder}/suite_pronoun.json"}
 
-    made = reader()
-    read = set(made.reader().input_files())
+    study = reader()
+    read = set(study.reader().input_files())
     assert outputs(5) <= read
     assert not outputs(3) & read
     assert outputs(5) | outputs(3) <= set(reader(seeds=2).reader().input_files())
     assert not any("scores" in file for file in read)
-    assert "reader" not in made.report().params["settings"], "its settings rerun nothing else"
+    assert "reader" not in study.report().params["settings"], "its settings rerun nothing else"
     settings = smoke_study({"report": {"baseline": "rst_mix"}}).reader().params["settings"]
     assert settings["baseline"] == "rst_mix", "A at first"
 
@@ -218,10 +218,10 @@ def test_artifact_is_declared_once(registry):
 def test_inputs_are_files_of_artifacts(smoke):
     source = Artifact(["a.en", "a.de", "a.documents.tsv"], stage="text")
     inputs = {"texts": [source.select(".en", ".de")], "index": source.select(".tsv")}
-    made = Artifact(["b"], inputs, stage="instances")
-    assert made.input_files() == ["a.en", "a.de", "a.documents.tsv"]
-    assert made.input_files("index") == ["a.documents.tsv"]
-    assert targets([made])["text"] == ["a.en", "a.de", "a.documents.tsv"]
+    instances = Artifact(["b"], inputs, stage="instances")
+    assert instances.input_files() == ["a.en", "a.de", "a.documents.tsv"]
+    assert instances.input_files("index") == ["a.documents.tsv"]
+    assert targets([instances])["text"] == ["a.en", "a.de", "a.documents.tsv"]
 
 
 def test_new_rule_needs_only_a_declaration(registry):
@@ -235,14 +235,14 @@ def test_new_rule_needs_only_a_declaration(registry):
 
     plan = Plan(smoke_config())
     wildcards = {"dataset": "smoke"}
-    made = word_counts(plan.study, "smoke")
-    assert plan.input("word_counts", "splits")(wildcards) == made.input_files()
-    assert "results/smoke/corpora/en-de/dev.en" in made.input_files()
+    counts = word_counts(plan.study, "smoke")
+    assert plan.input("word_counts", "splits")(wildcards) == counts.input_files()
+    assert "results/smoke/corpora/en-de/dev.en" in counts.input_files()
     assert plan.param("word_counts", "unit")(wildcards) == "word"
     assert plan.params("word_counts", "unit", "lang")(wildcards) == "--unit word"
     assert plan.options("word_counts", "jobs")(wildcards, input=None) == "--jobs 2"
-    assert plan.fingerprint("word_counts")(wildcards) == made.fingerprint
-    assert "results/smoke/text/words.json" in targets([*final_outputs(plan.study), made])["text"]
+    assert plan.fingerprint("word_counts")(wildcards) == counts.fingerprint
+    assert "results/smoke/text/words.json" in targets([*final_outputs(plan.study), counts])["text"]
 
 
 def test_chained_sentences_are_other_trees():
@@ -264,14 +264,14 @@ def test_training_text_matters_to_some_metrics(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "given.txt").write_text("A line.\n")
     more_text = {"datasets": {"smoke": {"train": ["smoke/train", "smoke_treebank/train"]}}}
-    found = []
+    equalities = []
     for metric in ("chrF", "APT"):
-        given = {"systems": {"given": {"hypotheses": {"smoke/smoke": "given.txt"}}}}
-        base = merge(given, {"evaluation": {"metrics": ["s-BLEU", "d-BLEU (instances)", metric]}})
+        changes = {"systems": {"given": {"hypotheses": {"smoke/smoke": "given.txt"}}}}
+        base = merge(changes, {"evaluation": {"metrics": ["s-BLEU", "d-BLEU (instances)", metric]}})
         before, after = (smoke_study(merge(base, each)) for each in ({}, more_text))
-        scores = [made.scores("smoke", "given", "1").fingerprint for made in (before, after)]
-        found.append(scores[0] == scores[1])
-    assert found == [True, False]
+        scores = [study.scores("smoke", "given", "1").fingerprint for study in (before, after)]
+        equalities.append(scores[0] == scores[1])
+    assert equalities == [True, False]
 
 
 def test_report_reads_histories_of_unscored_systems():
@@ -287,9 +287,9 @@ def test_report_reads_histories_of_unscored_systems():
 
 def test_scoring_ignores_the_precision(smoke):
     other = smoke_study({"decoding": {"precision": "float32"}})
-    for made in ("probabilities", "cxmi"):
-        part = "pronoun" if made == "probabilities" else "test_smoke"
-        mine, theirs = (getattr(study, made)(*RUN, part) for study in (smoke, other))
+    for name in ("probabilities", "cxmi"):
+        part = "pronoun" if name == "probabilities" else "test_smoke"
+        mine, theirs = (getattr(study, name)(*RUN, part) for study in (smoke, other))
         assert (mine.params, mine.fingerprint) == (theirs.params, theirs.fingerprint)
 
 

@@ -8,14 +8,14 @@ RUNS = "results/smoke/runs"
 
 
 def test_figure_needs_only_its_systems():
-    made = smoke_study()
-    assert made.figure("figure_2").input_files() == [
+    study = smoke_study()
+    assert study.figure("figure_2").input_files() == [
         f"{RUNS}/{system}/seed1/scores.json" for system in ("sentence_transformer", "document_transformer", "rst_mix")
     ]
-    assert made.figure("figure_4").input_files() == [
+    assert study.figure("figure_4").input_files() == [
         f"{RUNS}/{system}/seed1/history.csv" for system in ("g_transformer_finetuned", "document_transformer")
     ]
-    assert made.figure("figure_2").files[0] == "results/figures/figure_2.svg"
+    assert study.figure("figure_2").files[0] == "results/figures/figure_2.svg"
 
 
 def test_the_config_says_what_figures_vary():

@@ -40,23 +40,23 @@ def sizes():
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     content_digest.cache_clear()
-    made = tmp_path / "opus"
-    made.mkdir()
+    path = tmp_path / "opus"
+    path.mkdir()
     for name in ("config.json", "pytorch_model.bin", "vocab.json", "source.spm", "target.spm", "README.md"):
-        (made / name).write_text(name)
-    yield made
+        (path / name).write_text(name)
+    yield path
     content_digest.cache_clear()
 
 
 def test_the_first_training_reads_the_folder(folder):
     (folder / "adapter.safetensors").write_text("sorts before config.json")
-    made = StudyView(load_config(study()))
-    assert made.model(*RUN).input_files("init") == ["opus/config.json"]
-    assert made.model(*RUN).input_files("pretrained") == ["opus/adapter.safetensors", "opus/pytorch_model.bin"]
-    assert made.codes("smoke").params.items() >= {"src_lang": "en", "tgt_lang": "de"}.items()
+    view = StudyView(load_config(study()))
+    assert view.model(*RUN).input_files("init") == ["opus/config.json"]
+    assert view.model(*RUN).input_files("pretrained") == ["opus/adapter.safetensors", "opus/pytorch_model.bin"]
+    assert view.codes("smoke").params.items() >= {"src_lang": "en", "tgt_lang": "de"}.items()
     expected = {"pretrained": "opus", "keep": "all", "src_lang": "en", "tgt_lang": "de"}
-    assert made.vocabulary("smoke").params.items() >= expected.items()
-    files = {own.file for own in made.user_files()}
+    assert view.vocabulary("smoke").params.items() >= expected.items()
+    files = {user_file.file for user_file in view.user_files()}
     expected = {"config.json", "adapter.safetensors", "pytorch_model.bin", "vocab.json", "source.spm", "target.spm"}
     assert files == {f"opus/{name}" for name in expected}
 
@@ -68,8 +68,8 @@ def test_the_first_training_reads_the_folder(folder):
 def test_what_depends_on_a_file_is_made_again(folder, name, changed):
     def fingerprints():
         content_digest.cache_clear()
-        made = StudyView(load_config(study()))
-        return {"model": made.model(*RUN).fingerprint, "codes": made.codes("smoke").fingerprint}
+        view = StudyView(load_config(study()))
+        return {"model": view.model(*RUN).fingerprint, "codes": view.codes("smoke").fingerprint}
 
     before = fingerprints()
     (folder / name).write_text("other")
@@ -85,14 +85,14 @@ def test_catalog_model_is_fetched(tmp_path, monkeypatch):
     def plan():
         return StudyView(Plan.load(values, files=[]).config)
 
-    made, folder = plan(), study_folder(name)
-    assert made.model(*RUN).input_files("init") == [f"{folder}/config.json"]
-    assert made.model(*RUN).input_files("pretrained") == []
-    assert made.codes("smoke").input_files("pretrained") == [f"{folder}/config.json"]
-    assert made.codes("smoke").params["settings"]["pretrained"] == folder
-    assert made.vocabulary("smoke").params["pretrained"] == folder
-    assert not made.user_files()
-    before = made.model(*RUN).fingerprint, made.codes("smoke").fingerprint
+    view, folder = plan(), study_folder(name)
+    assert view.model(*RUN).input_files("init") == [f"{folder}/config.json"]
+    assert view.model(*RUN).input_files("pretrained") == []
+    assert view.codes("smoke").input_files("pretrained") == [f"{folder}/config.json"]
+    assert view.codes("smoke").params["settings"]["pretrained"] == folder
+    assert view.vocabulary("smoke").params["pretrained"] == folder
+    assert not view.user_files()
+    before = view.model(*RUN).fingerprint, view.codes("smoke").fingerprint
     monkeypatch.setitem(load_models(), name, load_models()[name].model_copy(update={"version": "other"}))
     again = plan()
     assert again.model(*RUN).fingerprint != before[0]
@@ -193,9 +193,9 @@ def test_sizes_are_those_of_the_folder(folder):
     write_sizes(folder)
     assert settings("pretrained") == settings("opus_mt")
     write_sizes(folder, encoder_layers=2, d_model=64, dropout=0.3)
-    for made in settings("pretrained"):
-        assert (made.encoder_layers, made.decoder_layers, made.width, made.dropout) == (2, 6, 64, 0.3)
-        assert made.positions == "sentence"
+    for model in settings("pretrained"):
+        assert (model.encoder_layers, model.decoder_layers, model.width, model.dropout) == (2, 6, 64, 0.3)
+        assert model.positions == "sentence"
 
 
 @pytest.mark.parametrize(

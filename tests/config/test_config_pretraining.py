@@ -41,18 +41,18 @@ def test_splits_for_pretraining_have_their_languages(plan):
 
 
 def test_text_is_learned_on_all_documents(plan):
-    made = StudyView(plan.config)
+    view = StudyView(plan.config)
     folder = "results/smoke/text"
-    assert made.codes("smoke").input_files("inputs") == [
+    assert view.codes("smoke").input_files("inputs") == [
         f"{folder}/train.true.en",
         f"{folder}/sentences.true.en",
         f"{folder}/monolingual.true.en",
         f"{folder}/train.true.de",
         f"{folder}/sentences.true.de",
     ]
-    instances = made.instances("smoke", "documents", "monolingual")
+    instances = view.instances("smoke", "documents", "monolingual")
     assert instances.input_files("texts") == [f"{folder}/monolingual.bpe.en"]
-    vocabulary = made.vocabulary("smoke")
+    vocabulary = view.vocabulary("smoke")
     assert f"{folder}/monolingual.bpe.en" in vocabulary.input_files()
     assert f"{folder}/monolingual.bpe.de" not in vocabulary.input_files()
     assert vocabulary.params["tags"] == ["en", "de"]
@@ -101,11 +101,11 @@ def test_pretraining_instances_belong_to_a_row():
     sections = {"corpora": {"custom": {"novels": NOVELS}}, "datasets": {"smoke": TEXT}}
     sections["systems"] = {"g_transformer_finetuned": {"training": {"tasks": ["pairs", "restoration"]}}}
     run = ("smoke", "g_transformer_finetuned", "1")
-    made = smoke_study(sections)
+    view = smoke_study(sections)
     folder = "results/smoke/instances/documents"
-    assert made.model(*run).input_files("pairs") == [f"{folder}/sentences/manifest.json"]
-    assert made.model(*run).input_files("monolingual") == [f"{folder}/monolingual/manifest.json"]
-    pairs = made.instances("smoke", "documents", "sentences")
+    assert view.model(*run).input_files("pairs") == [f"{folder}/sentences/manifest.json"]
+    assert view.model(*run).input_files("monolingual") == [f"{folder}/monolingual/manifest.json"]
+    pairs = view.instances("smoke", "documents", "sentences")
     assert pairs.params["settings"].max_sentences == 1
     without = study().model(*run)
     assert without.input_files("pairs") == without.input_files("monolingual") == []
@@ -118,14 +118,14 @@ def test_other_training_text_changes_the_text_stage():
         assert fingerprints(plain)[name] != fingerprints(with_text)[name]
 
 
-def fingerprints(made):
+def fingerprints(view):
     artifacts = {
-        "split": made.dataset_split("smoke", "train"),
-        "tokens": made.tokens("smoke", "train", "en"),
-        "truecaser": made.truecaser("smoke", "en"),
-        "codes": made.codes("smoke"),
-        "subwords": made.subwords("smoke", "train", "en"),
-        "instances": made.instances("smoke", "documents", "train"),
+        "split": view.dataset_split("smoke", "train"),
+        "tokens": view.tokens("smoke", "train", "en"),
+        "truecaser": view.truecaser("smoke", "en"),
+        "codes": view.codes("smoke"),
+        "subwords": view.subwords("smoke", "train", "en"),
+        "instances": view.instances("smoke", "documents", "train"),
     }
     return {name: artifact.fingerprint for name, artifact in artifacts.items()}
 

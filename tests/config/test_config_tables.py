@@ -84,31 +84,31 @@ def test_baseline_adds_paired_tests():
     folder = "results/zhen/runs"
     differences = f"{folder}/tuned/against/transformer.json"
     assert StudyView(plan.config).table("x").input_files("differences") == [differences]
-    made = StudyView(plan.config).differences("zhen", "tuned", "transformer")
-    assert made.files == [differences]
-    assert f"{folder}/tuned/seed1/decoding/test_nist06.jsonl" in made.input_files("outputs")
-    assert f"{folder}/transformer/seed1/decoding/test_nist06.jsonl" in made.input_files("baseline")
+    artifact = StudyView(plan.config).differences("zhen", "tuned", "transformer")
+    assert artifact.files == [differences]
+    assert f"{folder}/tuned/seed1/decoding/test_nist06.jsonl" in artifact.input_files("outputs")
+    assert f"{folder}/transformer/seed1/decoding/test_nist06.jsonl" in artifact.input_files("baseline")
     assert differences in StudyView(plan.config).report().input_files("differences")
     assert not StudyView(Plan(ZHEN).config).report().input_files("differences")
 
 
 def test_report_baseline_is_for_all_systems():
-    made = smoke_study({"report": {"baseline": "sentence_transformer"}})
-    others = [name for name in made.config.systems if name != "sentence_transformer"]
+    study = smoke_study({"report": {"baseline": "sentence_transformer"}})
+    others = [name for name in study.config.systems if name != "sentence_transformer"]
     expected = {f"results/smoke/runs/{name}/against/sentence_transformer.json" for name in others}
-    assert set(made.report().input_files("differences")) == expected
+    assert set(study.report().input_files("differences")) == expected
 
 
 CASES = {"title": "x", "system": "rst_mix", "baseline": "sentence_transformer", "test": "smoke/smoke"}
 
 
 def test_case_study_needs_two_systems():
-    made = smoke_study({"report": {"cases": {"x": CASES}}})
-    study = made.case_study("x")
+    view = smoke_study({"report": {"cases": {"x": CASES}}})
+    study = view.case_study("x")
     folder = "results/smoke/runs"
     assert study.input_files("system") == [f"{folder}/rst_mix/seed1/decoding/test_smoke.jsonl"]
     assert study.input_files("baseline") == [f"{folder}/sentence_transformer/seed1/decoding/test_smoke.jsonl"]
-    assert "results/tables/x.csv" in made.report().input_files("cases")
+    assert "results/tables/x.csv" in view.report().input_files("cases")
 
 
 def test_test_set_can_be_named_like_a_suite():

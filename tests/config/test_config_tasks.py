@@ -16,8 +16,8 @@ PAPER = [EXAMPLES / "papers/paper_crosstask_ende.yaml", EXAMPLES / "papers/paper
 FOLDER = "results/controlled/instances/documents"
 
 
-def model(made, system):
-    return made.model("controlled", system, "1")
+def model(study, system):
+    return study.model("controlled", system, "1")
 
 
 def load(**changes):
@@ -35,15 +35,15 @@ def load(**changes):
     ],
 )
 def test_a_training_reads_what_its_tasks_need(tasks, reads):
-    made = StudyView(load(systems={"pretrained": {"training": {"tasks": tasks}}}))
-    found = [file for name in ("pairs", "monolingual") for file in model(made, "pretrained").input_files(name)]
-    assert found == [f"{FOLDER}/{part}/manifest.json" for part in reads]
+    study = StudyView(load(systems={"pretrained": {"training": {"tasks": tasks}}}))
+    files = [file for name in ("pairs", "monolingual") for file in model(study, "pretrained").input_files(name)]
+    assert files == [f"{FOLDER}/{part}/manifest.json" for part in reads]
 
 
 @pytest.mark.parametrize(("tasks", "lang"), [(["restoration"], "en"), (["documents"], None)])
 def test_training_gets_the_monolingual_language(tasks, lang):
-    made = StudyView(load(systems={"pretrained": {"training": {"tasks": tasks}}}))
-    assert model(made, "pretrained").params["monolingual_lang"] == lang
+    study = StudyView(load(systems={"pretrained": {"training": {"tasks": tasks}}}))
+    assert model(study, "pretrained").params["monolingual_lang"] == lang
 
 
 def test_other_data_or_noise_retrain_what_reads_them():
@@ -70,10 +70,10 @@ def test_a_pre_training_is_trained_but_not_scored():
 
 
 def test_the_same_models_read_sentences_and_documents():
-    made = StudyView(load())
+    study = StudyView(load())
     for system, context in (("tuned", "document"), ("tuned_sent", "none")):
-        hypotheses = made.hypotheses("controlled", system, "1", "test_controlled")
-        probabilities = made.probabilities("controlled", system, "1", "pronoun")
+        hypotheses = study.hypotheses("controlled", system, "1", "test_controlled")
+        probabilities = study.probabilities("controlled", system, "1", "pronoun")
         for artifact in (hypotheses, probabilities):
             assert artifact.input_files("model") == ["results/controlled/runs/tuned/seed1/model.pt"]
             assert dict(artifact.params["settings"])["context"] == context

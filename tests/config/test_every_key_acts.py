@@ -334,8 +334,8 @@ def study_scores(config):
     rows = []
     for number, system in enumerate(name for name, row in config.systems.items() if row.runs_on("smoke")):
         for seed in (1, 2, 3):
-            for place, metric in enumerate(("s-BLEU", "d-BLEU (instances)", "chrF", "TER")):
-                rows.append(score_row(system, seed, 20 + 2 * number + place + 0.3 * seed, metric=metric))
+            for index, metric in enumerate(("s-BLEU", "d-BLEU (instances)", "chrF", "TER")):
+                rows.append(score_row(system, seed, 20 + 2 * number + index + 0.3 * seed, metric=metric))
             keys = {"test": "pronoun", "metric": "contrastive accuracy", "phenomenon": "pronoun", "chance": 50.0}
             for of_class in ({}, {"distance": 1}, {"distance": 2}, {"kind": "return"}, {"phenomenon": None}):
                 value = 60 + number + seed + 5 * len(of_class) + of_class.get("distance", 0)
@@ -405,10 +405,10 @@ def shown_report(config, folder):
         systems = {key: folder / f"{getattr(layout, key)}.jsonl" for key in ("system", "baseline")}
         values = choose_cases(layout, report, prefix=folder / "t", src_lang="en", tgt_lang="de", **systems)
         tables.append(case_table(name, values, report))
-    shown = [page.title, *page.findings, *(picture.title + picture.caption + picture.svg for picture in page.pictures)]
+    texts = [page.title, *page.findings, *(picture.title + picture.caption + picture.svg for picture in page.pictures)]
     for table in filter(None, tables):
-        shown += [table.key, to_text(table), to_latex(table), to_csv(table)]
-    return shown
+        texts += [table.key, to_text(table), to_latex(table), to_csv(table)]
+    return texts
 
 
 def shown(config, folder, *, is_report):

@@ -67,7 +67,7 @@ def test_system_with_seeds_is_named_with_seed():
 def test_report_shows_external_metrics_by_default(metrics, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     view = study(FILES, report={"metrics": metrics} if metrics else {})
-    shown = view.report().params["settings"]["metrics"]
-    assert (METRIC in shown) == (metrics != ["chrF"])
+    names = view.report().params["settings"]["metrics"]
+    assert (METRIC in names) == (metrics != ["chrF"])
     with pytest.raises(UserError, match="metrics: no metric 'Y'"):
         study(FILES, report={"metrics": ["Y"]})

@@ -72,10 +72,10 @@ def test_an_item_has_targets_or_a_reason(paper, item, configs, targets, remark):
             if target == "report":
                 assert remark, "which part of the report"
                 continue
-            found = list(layouts(config, target))
-            assert found, target
-            for made, file, systems in found:
-                files, needed = made.files, [name for name in made.input_files() if "/runs/" in name]
+            outputs = list(layouts(config, target))
+            assert outputs, target
+            for artifact, file, systems in outputs:
+                files, needed = artifact.files, [name for name in artifact.input_files() if "/runs/" in name]
                 assert file in files
                 assert {Path(name).parts[3] for name in needed} == systems
             assert item.lower().replace(" ", "_").replace(".", "_") in target
@@ -92,9 +92,9 @@ def test_every_table_of_the_configs_is_listed():
 @pytest.mark.parametrize("config", CONFIGS)
 def test_every_paper_system_is_in_a_table(config):
     systems = plan(config).config.systems
-    shown = set(chain.from_iterable(table.systems for table in tables(config).values()))
-    needed = set(shown)
-    for name in shown:
+    table_systems = set(chain.from_iterable(table.systems for table in tables(config).values()))
+    needed = set(table_systems)
+    for name in table_systems:
         origin = systems[name].use_model_of or systems[name].init_system
         while origin:
             needed.add(origin)

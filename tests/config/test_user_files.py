@@ -95,10 +95,10 @@ def test_missing_files_are_named_with_their_key(folder):
 
 
 def test_user_files_can_be_artifacts():
-    own = UserFile.at("trees.jsonl", where="config.x")
-    trees = Artifact(own.files, {"user_file": own}, stage="discourse")
+    user_file = UserFile.at("trees.jsonl", where="config.x")
+    trees = Artifact(user_file.files, {"user_file": user_file}, stage="discourse")
     final = Artifact(["b"], {"trees": [trees]}, stage="instances")
-    assert [type(made) for made in ancestors([final, final])] == [Artifact, Artifact, UserFile]
+    assert [type(artifact) for artifact in ancestors([final, final])] == [Artifact, Artifact, UserFile]
 
 
 def test_pattern_counts_by_its_files(folder):

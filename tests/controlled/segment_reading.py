@@ -38,7 +38,7 @@ def starts(text: str, markers) -> str | None:
 
 def read(src: list[str]) -> Reading:
     """Follow the segments. Fails if their markers are not nested."""
-    found = Reading()
+    reading = Reading()
     stack: list[tuple[int, int | None]] = []
     for index, text in enumerate(src):
         noun = next((word for word in re.findall(r"\w+", text) if word in GENDERS), None)
@@ -49,14 +49,14 @@ def read(src: list[str]) -> Reading:
             assert len(stack) < 2, text
             stack = []
         if section or opens:
-            found.parents.append(-1 if section else stack[-1][0])
-            found.topics.append(GENDERS[noun])
-            found.openers.append(index)
-            stack.append((len(found.topics) - 1, None if section else OPENS[opens]))
-            found.sections += [stack[-1][0]] if section else []
+            reading.parents.append(-1 if section else stack[-1][0])
+            reading.topics.append(GENDERS[noun])
+            reading.openers.append(index)
+            stack.append((len(reading.topics) - 1, None if section else OPENS[opens]))
+            reading.sections += [stack[-1][0]] if section else []
         is_mention = section or opens or re.search(r"\b[Ii]t\b", text)
-        found.mentions.append(stack[-1][0] if is_mention else None)
-    return found
+        reading.mentions.append(stack[-1][0] if is_mention else None)
+    return reading
 
 
 def gender_of(text: str) -> str:

@@ -123,7 +123,7 @@ def test_one_rendering_unless_context_decides(train):
         for placed in item.placed:
             if placed.phenomenon is None and placed.kind != "first rendering":
                 renderings[placed.sentence.src].add(placed.tgt)
-    assert all(len(found) == 1 for found in renderings.values())
+    assert all(len(targets) == 1 for targets in renderings.values())
 
 
 def test_genders_and_addresses_are_even_given_the_sentence(train):

@@ -130,10 +130,10 @@ def decide_cohesion(item):
     if item["kind"] == "ambiguous":
         word = next(word for word in lexicon.AMBIGUOUS if re.search(rf"\b{word}\b", focus))
         topics = {phrase.english: sense.noun.german for sense in lexicon.AMBIGUOUS[word] for phrase in sense.topics}
-        found = [
+        hits = [
             (k, topics[t[0].lower() + t[1:-1]]) for k, t in enumerate(item["src"]) if t[0].lower() + t[1:-1] in topics
         ]
-        return found[-1]
+        return hits[-1]
     word, renderings = next(each for each in lexicon.SYNONYMS.items() if each[0].lower() in focus.lower())
     uses = [k for k, text in enumerate(item["src"][:-1]) if word.lower() in text.lower()]
     words = split_words(item["candidates"][0][uses[-1]])
@@ -208,12 +208,12 @@ def own_words(item):
 def seen(item):
     """Frequency of the candidates' own words in the other German sentences."""
     words = [word for text in blind(item)[1] for word in split_words(text)]
-    return [sum(map(words.count, own)) for own in own_words(item)]
+    return [sum(map(words.count, forms)) for forms in own_words(item)]
 
 
 def last_seen(item):
     words = [word for text in blind(item)[1] for word in split_words(text)]
-    return [max((n for n, word in enumerate(words) if word in own), default=-1) for own in own_words(item)]
+    return [max((n for n, word in enumerate(words) if word in forms), default=-1) for forms in own_words(item)]
 
 
 def of_nouns(item):
@@ -230,7 +230,7 @@ def of_last_noun(item):
 BLIND_RULES = {
     "the first": lambda item: [1, 0],
     "the longer": lambda item: [len(candidate[-1]) for candidate in item["candidates"]],
-    "the first in the alphabet": lambda item: [-ord(min(own, default="z")[0]) for own in own_words(item)],
+    "the first in the alphabet": lambda item: [-ord(min(forms, default="z")[0]) for forms in own_words(item)],
     "seen most often": seen,
     "seen last": last_seen,
     "the gender of most nouns": of_nouns,
@@ -288,14 +288,14 @@ def test_blind_classifier_is_right_in_half(documents, name):
     points = []
     for held_out in labeled:
         counts, totals = defaultdict(Counter), Counter()
-        for words, own, correct in (row for rows in labeled if rows is not held_out for row in rows):
-            counts[own[correct]].update(words)
-            totals[own[correct]] += 1
-        for words, own, correct in held_out:
+        for words, candidates, correct in (row for rows in labeled if rows is not held_out for row in rows):
+            counts[candidates[correct]].update(words)
+            totals[candidates[correct]] += 1
+        for words, candidates, correct in held_out:
             scores = [
                 math.log(totals[each] + 1)
                 + sum(math.log((counts[each][word] + 1) / (totals[each] + 2)) for word in words)
-                for each in own
+                for each in candidates
             ]
             points.append(0.5 if scores[0] == scores[1] else float(scores[correct] > scores[1 - correct]))
     assert within_chance(points, len(points) // 2), sum(points) / len(points)

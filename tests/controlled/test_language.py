@@ -155,7 +155,7 @@ def test_deixis_variants_show_their_address_and_no_other():
 
 def test_each_choice_has_one_german_rendering():
     rng = Random(1)
-    known: dict[str, dict] = {}
+    renderings: dict[str, dict] = {}
     draws = [
         lambda: sentences.filler(rng),
         lambda: sentences.deixis(rng),
@@ -178,7 +178,7 @@ def test_each_choice_has_one_german_rendering():
     for _ in range(500):
         for draw in draws:
             sentence = draw()
-            assert known.setdefault(sentence.src, sentence.variants) == sentence.variants
+            assert renderings.setdefault(sentence.src, sentence.variants) == sentence.variants
             for text in (sentence.src, *sentence.variants.values()):
                 assert re.fullmatch(r"[A-ZÄÖÜ][\w ,.]*\w[.?]", text), text
                 assert "  " not in text

@@ -118,8 +118,8 @@ def prefix(tmp_path):
 
 
 def filtered(prefix, **settings):
-    kept = DocumentFilter(FilterSettings(**settings), ("en", "de"))
-    return {d.id: [int(s.split()[4]) for s in d.src] for d in kept.read(prefix, "web/train")}, kept.as_dict()
+    reader = DocumentFilter(FilterSettings(**settings), ("en", "de"))
+    return {d.id: [int(s.split()[4]) for s in d.src] for d in reader.read(prefix, "web/train")}, reader.as_dict()
 
 
 def test_documents_are_cut_at_failed_pairs(prefix):
@@ -173,10 +173,10 @@ def test_training_documents_that_overlap_tests_are_dropped(prefix):
     tests = {pair(number)[0] for number in (1, 7, 8)}
     for share, left in ((0.5, ["clean", "start:2"]), (0.45, ["start:2"]), (0.3, [])):
         settings = FilterSettings(max_test_overlap=share)
-        kept = DocumentFilter(settings, ("en", "de"), tests)
-        assert [d.id for d in kept.read(prefix, "web/train") if not d.id.startswith("middle")] == left, share
+        reader = DocumentFilter(settings, ("en", "de"), tests)
+        assert [d.id for d in reader.read(prefix, "web/train") if not d.id.startswith("middle")] == left, share
         sizes = {"clean": 2, "start:2": 5}
-        assert kept.dropped["test overlap"] == sum(n for name, n in sizes.items() if name not in left)
+        assert reader.dropped["test overlap"] == sum(n for name, n in sizes.items() if name not in left)
     assert len(filtered(prefix)[0]) == 5
 
 
@@ -197,8 +197,8 @@ def test_filter_command_uses_processes_and_shows_examples(prefix, tmp_path, caps
     for jobs in (1, 2):
         arguments = ["--inputs", str(prefix), "--languages", "en", "de", "--show", "1", "--jobs", str(jobs)]
         assert main(["corpora", "filter", *arguments, "--out", str(tmp_path / f"out{jobs}")]) == 0
-    shown = capsys.readouterr().out
-    assert "empty\tmiddle\tThis is a sentence of the text.\t" in shown
+    output = capsys.readouterr().out
+    assert "empty\tmiddle\tThis is a sentence of the text.\t" in output
     assert read_documents(tmp_path / "out1", languages=("en", "de"))[1].id == "web.train/middle:1"
     for end in ("en", "de", "documents.tsv", "counts.json"):
         assert Path(f"{tmp_path}/out1.{end}").read_bytes() == Path(f"{tmp_path}/out2.{end}").read_bytes()

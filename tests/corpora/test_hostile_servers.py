@@ -95,9 +95,9 @@ def test_headers_that_trickle_are_given_up(raw_server, tmp_path, start, line):
     assert time.monotonic() - began < 3
 
 
-@pytest.mark.parametrize("place", ["http://[::1", "http://[x]/", "ftp://127.0.0.1/a", "file:///etc/hostname", "//:x/"])
-def test_bad_redirection_leaves_other_addresses(server, raw_server, tmp_path, place):
-    bad = raw_server([f"HTTP/1.1 302 Found\r\nLocation: {place}\r\nContent-Length: 0\r\n\r\n".encode()])
+@pytest.mark.parametrize("url", ["http://[::1", "http://[x]/", "ftp://127.0.0.1/a", "file:///etc/hostname", "//:x/"])
+def test_bad_redirection_leaves_other_addresses(server, raw_server, tmp_path, url):
+    bad = raw_server([f"HTTP/1.1 302 Found\r\nLocation: {url}\r\nContent-Length: 0\r\n\r\n".encode()])
     good = server.plan("/a", {"body": CONTENT})
     described = entry({"a": {"addresses": [{"url": bad}, {"url": good}], "sha256": sha256(CONTENT)}})
     assert fetch_corpus(described, tmp_path / "c") == {"a": good}

@@ -80,8 +80,8 @@ def test_files_of_locales_are_paired(tmp_path, names, patterns, languages):
     pairs = paired_files(paths, languages.split())
     assert len(pairs) == len(names) // 2
     assert {path for _, *sides in pairs for path in sides} == {tmp_path / name for name in names}
-    found = find_split(paths, form={}, languages=[], where="train")
-    assert found.languages == tuple(languages.split())
+    guess = find_split(paths, form={}, languages=[], where="train")
+    assert guess.languages == tuple(languages.split())
 
 
 def test_numbers_of_files_are_no_regions(tmp_path):

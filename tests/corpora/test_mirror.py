@@ -68,8 +68,8 @@ WITHOUT_DUPLICATES = {("voita2019-suites-enru", "test"): (4999, 16121)}
 def smallest(entry):
     """The corpus with only its smallest readable split."""
     splits = [name for name in HELD.get(entry.name, "").split() if entry.corpus.splits[name].sentences]
-    chosen = {min(splits, key=lambda name: entry.corpus.splits[name].sentences)} if splits else entry.corpus.splits
-    splits = {name: split for name, split in entry.corpus.splits.items() if name in chosen}
+    names = {min(splits, key=lambda name: entry.corpus.splits[name].sentences)} if splits else entry.corpus.splits
+    splits = {name: split for name, split in entry.corpus.splits.items() if name in names}
     return replace(entry, corpus=entry.corpus.model_copy(update={"splits": splits}))
 
 
@@ -83,15 +83,15 @@ def test_the_mirror_reads_as_expected(is_whole):
         entries = [smallest(entry) for entry in formats.values()]
     results = [result for entry in entries for result in check_corpus(entry, Path(MIRROR))]
     assert [result for result in results if result.state == "bad"] == []
-    found = {(result.corpus, result.split): result for result in results if result.state == "ok"}
-    assert found.keys() == {
+    successes = {(result.corpus, result.split): result for result in results if result.state == "ok"}
+    assert successes.keys() == {
         (entry.name, split)
         for entry in entries
         for split in entry.corpus.splits
         if split in HELD.get(entry.name, "").split()
     }
-    assert {corpus for corpus, _ in found} == HELD.keys() & {entry.name for entry in entries}
-    for (corpus, split), result in found.items():
+    assert {corpus for corpus, _ in successes} == HELD.keys() & {entry.name for entry in entries}
+    for (corpus, split), result in successes.items():
         entry, described = catalog[corpus].corpus, catalog[corpus].corpus.splits[split]
         counts = (None, None) if entry.holds(split) == "files" else (described.documents, described.sentences)
         assert (result.documents, result.sentences) == WITHOUT_DUPLICATES.get((corpus, split), counts)

@@ -17,12 +17,12 @@ HEADER = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=utf-8\\n"\n\n'
 
 
 def po(*messages):
-    """A PO file with (place, source, target[, comment])."""
+    """A PO file with (reference, source, target[, comment])."""
     parts = []
-    for place, src, tgt, *comment in messages:
+    for reference, src, tgt, *comment in messages:
         escaped = [text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") for text in (src, tgt)]
         parts.append("".join(f"#. {line}\n" for line in comment))
-        parts[-1] += f'#: {place}\nmsgid "{escaped[0]}"\nmsgstr "{escaped[1]}"\n'
+        parts[-1] += f'#: {reference}\nmsgid "{escaped[0]}"\nmsgstr "{escaped[1]}"\n'
     return HEADER + "\n".join(parts)
 
 
@@ -43,29 +43,29 @@ def read_po(tmp_path):
 
 
 def test_equal_pages_in_two_files_are_separate(read_po):
-    found, counts = read_po(
+    pages, counts = read_po(
         {
             "b/x.po": po(("p.xhp", "One", "Eins"), ("q.xhp", "Two", "Zwei")),
             "a.po": po(("p.xhp:9", "Last", "Letztes"), ("p.xhp:2", "First", "Erstes")),
         }
     )
-    assert list(found) == ["a/p.xhp", "b/x/p.xhp", "b/x/q.xhp"]
-    assert found["a/p.xhp"] == [("First", "Erstes"), ("Last", "Letztes")]
+    assert list(pages) == ["a/p.xhp", "b/x/p.xhp", "b/x/q.xhp"]
+    assert pages["a/p.xhp"] == [("First", "Erstes"), ("Last", "Letztes")]
     assert (counts.documents, counts.sentences) == (3, 4)
 
 
 @pytest.mark.parametrize("line", ["", ":²", f":{'9' * 5000}"])
 def test_file_order_without_line_numbers(read_po, line):
-    found, _ = read_po({"a.po": po((f"p{line}", "Z", "z"), ("p", "A", "a"))})
-    assert found["a/p"] == [("Z", "z"), ("A", "a")]
+    pages, _ = read_po({"a.po": po((f"p{line}", "Z", "z"), ("p", "A", "a"))})
+    assert pages["a/p"] == [("Z", "z"), ("A", "a")]
 
 
 def test_omissions_are_counted_by_reference(read_po):
     content = po(("p:1 q:2", "Same", "Same"), ("p:2", "Text", "Wort"), ("p:3", "<idx>a; b</idx>", "<idx>c</idx>"))
     content += '\n#: p:4\nmsgid "Untranslated"\nmsgstr ""\n\n#: p:5 p:6\n#, fuzzy\nmsgid "Unsure"\nmsgstr "Unsicher"\n'
     content += '\n#: p:7\nmsgid ">>> 1\\n1\\n"\nmsgstr "<<< 1\\n1\\n"\n\n#: p:8\nmsgid "<br/>"\nmsgstr "<br/>"\n'
-    found, counts = read_po({"a.po": content}, identical="drop", listings="drop", except_tags=["idx"], tags="remove")
-    assert found == {"a/p": [("Text", "Wort")]}
+    pages, counts = read_po({"a.po": content}, identical="drop", listings="drop", except_tags=["idx"], tags="remove")
+    assert pages == {"a/p": [("Text", "Wort")]}
     assert counts.dropped == {
         "identical sides": 2,
         "<idx>": 1,
@@ -79,8 +79,8 @@ def test_omissions_are_counted_by_reference(read_po):
 
 def test_all_translations_are_kept_by_default(read_po):
     pairs = [("<b>Same</b>", "<b>Same</b>"), ("~File. Two.", "~Datei. Zwei."), ("<idx>a</idx>", "<idx>b</idx>")]
-    found, counts = read_po({"a.po": po(*(("p", *pair) for pair in pairs))})
-    assert found["a/p"] == pairs
+    pages, counts = read_po({"a.po": po(*(("p", *pair) for pair in pairs))})
+    assert pages["a/p"] == pairs
     assert not counts.dropped
     assert "changed" not in counts.as_dict(n_sides=2)
 
@@ -91,8 +91,8 @@ def test_tags_accelerators_and_hints_are_removed(read_po):
         ("p", "about ~ 5 and 2~3", "etwa ~ 5 und 2~3"),
         ("p", "female^cured", "geheilt"),
     )
-    found, counts = read_po({"a.po": content}, tags="remove", accelerator="~", hint_mark="^")
-    assert found["a/p"] == [
+    pages, counts = read_po({"a.po": content}, tags="remove", accelerator="~", hint_mark="^")
+    assert pages["a/p"] == [
         ("Choose File - a < b.", "Wählen Sie Datei - a < b."),
         ("about ~ 5 and 23", "etwa ~ 5 und 23"),
         ("cured", "geheilt"),
@@ -109,8 +109,8 @@ def test_a_message_is_split_where_both_sides_agree(read_po):
         ("p", "First line\nSecond line", "Erste Zeile\nZweite Zeile"),
         ("p", "Single", "Einzeln"),
     )
-    found, counts = read_po({"a.po": content}, units="sentences")
-    assert found["a/p"] == [
+    pages, counts = read_po({"a.po": content}, units="sentences")
+    assert pages["a/p"] == [
         ("He came.", "Er kam."),
         ("Did Mr. Smith see him?", "Sah ihn Herr Smith?"),
         ("One. Two. Three.", "Eins, zwei, drei."),
@@ -123,10 +123,10 @@ def test_a_message_is_split_where_both_sides_agree(read_po):
 
 
 def test_chinese_is_split_at_its_own_marks(read_po):
-    found, _ = read_po(
+    pages, _ = read_po(
         {"a.po": po(("p", "It works. Does it?", "它有效。是吗？"))}, languages=("en", "zh"), units="sentences"
     )
-    assert found["a/p"] == [("It works.", "它有效。"), ("Does it?", "是吗？")]
+    assert pages["a/p"] == [("It works.", "它有效。"), ("Does it?", "是吗？")]
 
 
 def test_speakers_come_before_the_first_sentence(read_po):
@@ -135,8 +135,8 @@ def test_speakers_come_before_the_first_sentence(read_po):
         ("p:2 p:3", "Hm.", "Hm!", "[message]: speaker=Konrad"),
         ("p:4", "Night falls.", "Es wird Nacht.", "[part]"),
     )
-    found, _ = read_po({"a.po": content}, speakers=True, units="sentences")
-    assert [src for src, _ in found["a/p"]] == [
+    pages, _ = read_po({"a.po": content}, speakers=True, units="sentences")
+    assert [src for src, _ in pages["a/p"]] == [
         "Konrad: Hail.",
         "Who are you?",
         "Hm.",

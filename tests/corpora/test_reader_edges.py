@@ -103,8 +103,8 @@ def tmx(*units, declared="UTF-8"):
     ],
 )
 def test_line_breaking_code_is_a_blank(tmp_path, code, expected):
-    found, _ = sides(tmp_path, {"both": tmx(UNIT.format("en", f"six{code}lines", "de", "x"))}, reader="tmx")
-    assert found == [[[expected], ["x"]]]
+    documents, _ = sides(tmp_path, {"both": tmx(UNIT.format("en", f"six{code}lines", "de", "x"))}, reader="tmx")
+    assert documents == [[[expected], ["x"]]]
 
 
 def test_second_variants_of_a_language_are_counted(tmp_path):
@@ -114,8 +114,8 @@ def test_second_variants_of_a_language_are_counted(tmp_path):
         UNIT.format("EN", "two", "de", "zwei").replace("</tu>", more.format("deu", "zwo")),
         UNIT.format("en_US", "three", "de-AT", "A").replace("</tu>", more.format("de", "drei")),
     ]
-    found, counts = sides(tmp_path, {"both": tmx(*units)}, reader="tmx")
-    assert found == [[["colour", "two", "three"], ["Farbe", "zwei", "drei"]]]
+    documents, counts = sides(tmp_path, {"both": tmx(*units)}, reader="tmx")
+    assert documents == [[["colour", "two", "three"], ["Farbe", "zwei", "drei"]]]
     assert counts.dropped == {"another variant of a language": 3}
 
 
@@ -151,8 +151,8 @@ def test_comments_and_cdata_of_sgml(tmp_path):
         '<srcset><doc docid="d"><seg id="1">&eacute; &amp;nbsp; AT&T</seg>\n<!-- <seg id="9">out</seg>\n-->\n'
         '<seg id="2">Upper <![CDATA[raw <x> & y]]> case</seg><seg id="3">a <!-- b --> c</seg></doc></srcset><!-- open'
     )
-    found, _ = sides(tmp_path, {"en": text, "de": text}, reader="segments")
-    assert found[0][0] == ["é &nbsp; AT&T", "Upper raw <x> & y case", "a  c"]
+    documents, _ = sides(tmp_path, {"en": text, "de": text}, reader="segments")
+    assert documents[0][0] == ["é &nbsp; AT&T", "Upper raw <x> & y case", "a  c"]
 
 
 # CoNLL-U
@@ -224,6 +224,6 @@ def test_a_catalog_without_references_is_one_page(tmp_path):
         + entry.format("A", "a")
     )
     for reader in ("po_pages", "po_files"):
-        found, counts = sides(tmp_path, {"both": content}, reader=reader)
-        assert found == [[["B", "A"], ["b", "a"]]]
+        documents, counts = sides(tmp_path, {"both": content}, reader=reader)
+        assert documents == [[["B", "A"], ["b", "a"]]]
         assert not counts.dropped

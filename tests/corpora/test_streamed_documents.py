@@ -45,8 +45,8 @@ def test_the_overlap_is_that_of_whole_sets(train, tests):
     assert (overlap.documents, overlap.sentences) == (len(train), sum(map(len, train)))
     for test in tests:
         counts = overlap.count(test)
-        found = counts["seen_sources"], counts["seen_pairs"], counts["seen_document_ids"]
-        assert found == plain_overlap(train, test)
+        numbers = counts["seen_sources"], counts["seen_pairs"], counts["seen_document_ids"]
+        assert numbers == plain_overlap(train, test)
 
 
 def test_documents_are_read_one_at_a_time(tmp_path):

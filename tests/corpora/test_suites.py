@@ -119,8 +119,8 @@ def test_polite_counterparts_have_both_cases(tmp_path):
 
 
 def test_foreign_context_comes_from_other_documents(tmp_path):
-    own, foreign = cloze(tmp_path), cloze(tmp_path, context="foreign")
-    assert [item["id"] for item in foreign] == [item["id"] for item in own]
+    items, foreign = cloze(tmp_path), cloze(tmp_path, context="foreign")
+    assert [item["id"] for item in foreign] == [item["id"] for item in items]
     pairs = list(zip(YOU_EN, YOU_DE, strict=True))
     for item, there in zip(foreign, (pairs[7:], pairs[7:], pairs[:6]), strict=True):
         context = list(zip(item["src"][:-1], item["candidates"][0][:-1], strict=True))
@@ -157,8 +157,8 @@ CTXPRO = {"reader": "ctxpro_generative", "phenomenon": "auxiliary"}
 def test_ctxpro_items_end_in_their_payload(tmp_path):
     items = [ctxpro_item("Yes, he does.", "tut", **{"ante distance": 2}), ctxpro_item("You?", "sie", rule="NOM.FORM")]
     inputs = "Does he?<eos> Well.<eos> Yes, he does.\nYou?\n"
-    found = convert(tmp_path, {"items": items, "inputs": inputs}, **CTXPRO)[0]
-    assert found[0] == {
+    rows = convert(tmp_path, {"items": items, "inputs": inputs}, **CTXPRO)[0]
+    assert rows[0] == {
         "id": "auxiliary/00001",
         "phenomenon": "auxiliary",
         "distance": 2,
@@ -169,7 +169,7 @@ def test_ctxpro_items_end_in_their_payload(tmp_path):
         "reference": "Ja, das tut er.",
         "match": "words",
     }
-    assert (found[1]["src"], found[1]["distance"], found[1]["sentence"]) == (["You?"], None, 0)
+    assert (rows[1]["src"], rows[1]["distance"], rows[1]["sentence"]) == (["You?"], None, 0)
 
 
 CONTRAPRO = [

@@ -156,19 +156,19 @@ def test_a_huge_beam_finds_what_exhaustive_search_finds(architecture, seed):
     source = one_word_sources(2, seed)
     of_sentence = [list(words) for n in (1, 2) for words in itertools.product(WORDS, repeat=n)]
     everything = [list(pair) for pair in itertools.product(of_sentence, repeat=2)]
-    (found,) = search(model, [source], beam_size=1000, max_length_ratio=0.1, max_length_offset=2)
-    assert len(found) == len(everything) == 900
+    (hypotheses,) = search(model, [source], beam_size=1000, max_length_ratio=0.1, max_length_offset=2)
+    assert len(hypotheses) == len(everything) == 900
     batch = make_batch(
         model.settings,
         [(source, [np.array([BOS, *words, EOS]) for words in sentences]) for sentences in everything],
     )
     values = instance_log_probabilities(model, batch)
     scores = {str(s): v / sum(len(words) + 1 for words in s) for s, v in zip(everything, values, strict=True)}
-    assert {str(hypothesis.sentences) for hypothesis in found} == set(scores)
-    for hypothesis in found:
+    assert {str(hypothesis.sentences) for hypothesis in hypotheses} == set(scores)
+    for hypothesis in hypotheses:
         assert hypothesis.score == pytest.approx(scores[str(hypothesis.sentences)], rel=1e-4)
         assert hypothesis.forced_ends == sum(len(words) == 2 for words in hypothesis.sentences)
-    assert str(found[0].sentences) == max(scores, key=scores.get)
+    assert str(hypotheses[0].sentences) == max(scores, key=scores.get)
 
 
 def streams(limit, labels=(), is_end=False):
@@ -188,13 +188,13 @@ def streams(limit, labels=(), is_end=False):
 def test_a_huge_beam_finds_every_free_stream(seed):
     model = five_word_model("document_transformer", seed)
     source = one_word_sources(1, seed)
-    (found,) = search(model, [source], beam_size=500, max_length_ratio=0.1, max_length_offset=1)
+    (hypotheses,) = search(model, [source], beam_size=500, max_length_ratio=0.1, max_length_offset=1)
     expected = {}
     for labels in streams(limit=3):
         text = "".join(" | " if token == BOS else f"{token} " for token in labels if token not in (EOS, EOD))
         sentences = [[int(word) for word in part.split()] for part in text.split("|")]
         expected[str(sentences)] = teacher_forced(model, source, sentences) / len(labels)
-    assert {str(hypothesis.sentences) for hypothesis in found} == set(expected)
-    assert str(found[0].sentences) == max(expected, key=expected.get)
-    for hypothesis in found:
+    assert {str(hypothesis.sentences) for hypothesis in hypotheses} == set(expected)
+    assert str(hypotheses[0].sentences) == max(expected, key=expected.get)
+    for hypothesis in hypotheses:
         assert hypothesis.score == pytest.approx(expected[str(hypothesis.sentences)], rel=1e-4)

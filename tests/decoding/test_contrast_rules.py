@@ -52,9 +52,9 @@ def test_label_smoothed_is_the_loss_of_training(study_files, architecture):
     loss = LossModule(trained.model.eval(), 0.1)
     with torch.no_grad():
         expected = [-float(loss(batch_of(trained, *pair))) for pair in PAIRS]
-    found = scores(trained, [Candidate(*pair) for pair in PAIRS], "label_smoothed")
-    assert found == pytest.approx(expected, rel=1e-4)
-    assert found != pytest.approx(scores(trained, [Candidate(*pair) for pair in PAIRS]), rel=1e-4)
+    log_probabilities = scores(trained, [Candidate(*pair) for pair in PAIRS], "label_smoothed")
+    assert log_probabilities == pytest.approx(expected, rel=1e-4)
+    assert log_probabilities != pytest.approx(scores(trained, [Candidate(*pair) for pair in PAIRS]), rel=1e-4)
 
 
 def test_candidates_of_an_item_are_cut_alike(study_files):
@@ -79,12 +79,12 @@ def test_own_context_is_what_the_model_translates(overfitted, architecture):
     item = ContrastiveItem("a", "p", tuple(src), ((*wrong, tgt[2]), (*wrong, "Haus")), 0)
     assert item.sentence == 2
     translator = Translator(trained, DecodingSettings())
-    (found,) = with_own_context([item], translator)
-    assert [candidate[2] for candidate in found.candidates] == [tgt[2], "Haus"]
+    (new_item,) = with_own_context([item], translator)
+    assert [candidate[2] for candidate in new_item.candidates] == [tgt[2], "Haus"]
     # A free model translates the context by itself, which it has not learned by heart.
-    own = tgt[:2] if translator.is_aligned else translator.translate_documents([src[:2]])[0]
-    assert all(candidate[:2] == tuple(own) for candidate in found.candidates)
-    assert tuple(own) != wrong
+    translations = tgt[:2] if translator.is_aligned else translator.translate_documents([src[:2]])[0]
+    assert all(candidate[:2] == tuple(translations) for candidate in new_item.candidates)
+    assert tuple(translations) != wrong
 
 
 def test_an_item_without_context_stays_as_it_is(overfitted):
@@ -100,13 +100,13 @@ def test_commands_name_the_rules_and_score_in_float32(overfitted, tmp_path):
         for n, (src, tgt) in enumerate(zip(DOCUMENTS, TARGETS, strict=True))
     ]
     write_jsonl(suite, items)
-    found = {}
+    outputs = {}
     for precision in ("float32", "bfloat16"):
         options = ["--model", str(overfitted("g_transformer")), "--suite", str(suite), "--out", str(out)]
         options += ["--settings", f'{{"precision": "{precision}"}}', "--score", "per_token", "--target-context", "own"]
         assert main(["decode", "score-candidates", *options]) == 0
-        found[precision] = read_json(out)["items"]
-    assert found["float32"] == found["bfloat16"]
+        outputs[precision] = read_json(out)["items"]
+    assert outputs["float32"] == outputs["bfloat16"]
     run = ["--src-lang", "en", "--tgt-lang", "de", "--dataset", "d", "--system", "s", "--seed", "1", "--out", str(rows)]
     options = ["--outputs", str(out), "--suites", str(suite), "--settings", '{"contrast": {"ties": "first"}}', *run]
     assert main(["evaluate", "run", *options]) == 0

@@ -104,10 +104,10 @@ def test_compiled_steps_equal_those_in_python(architecture, precision, built, us
     monkeypatch.setattr(DecoderStep, "__call__", lambda *arguments: calls.append(1) or call(*arguments))
     expected_states, expected = states_and_hypotheses(plain, monkeypatch)
     assert not calls
-    states, found = states_and_hypotheses(compiled, monkeypatch)
+    states, hypotheses = states_and_hypotheses(compiled, monkeypatch)
     assert len(calls) == len(states) == len(expected_states)
     assert all(map(torch.equal, states, expected_states))
-    assert found == expected
+    assert hypotheses == expected
 
 
 @pytest.mark.parametrize("form", [{"norm": "pre"}, {"activation": "gelu"}, {"activation": "swish", "norm": "pre"}])
@@ -118,9 +118,9 @@ def test_forms_of_layers(form, built, use_library, monkeypatch, tmp_path):
     use_library(built)
     search = make_search(model)
     assert search.decoder.compiled is not None
-    states, found = states_and_hypotheses(search, monkeypatch)
+    states, hypotheses = states_and_hypotheses(search, monkeypatch)
     assert all(map(torch.equal, states, expected_states))
-    assert found == expected
+    assert hypotheses == expected
 
 
 @pytest.mark.parametrize(

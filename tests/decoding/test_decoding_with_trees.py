@@ -25,11 +25,11 @@ def test_cached_scores_equal_teacher_forcing(name, opened, beam_size, monkeypatc
     model = make_model(name)
     documents = sources((1, 4, 12, 5))
     open_B = np.isin(np.arange(4), opened)
-    found = search(model, documents, trees_of(documents, open_B), beam_size=beam_size)
-    for number, (source, hypotheses) in enumerate(zip(documents, found, strict=True)):
-        own = trees_of([source], open_B[[number]])
+    beams = search(model, documents, trees_of(documents, open_B), beam_size=beam_size)
+    for number, (source, hypotheses) in enumerate(zip(documents, beams, strict=True)):
+        trees = trees_of([source], open_B[[number]])
         for hypothesis in hypotheses:
-            expected = teacher_forced(model, source, hypothesis.sentences, own)
+            expected = teacher_forced(model, source, hypothesis.sentences, trees)
             assert hypothesis.log_probability == pytest.approx(expected, rel=1e-5, abs=1e-4)
 
 

@@ -57,5 +57,5 @@ def test_importing_docmt_imports_no_torch():
 
 def test_python_m_docmt_works():
     command = [sys.executable, "-m", "docmt", "translate", "--help"]
-    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert "docmt translate --model model.pt talk.en --out talk.de" in shown
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "docmt translate --model model.pt talk.en --out talk.de" in output

@@ -37,8 +37,8 @@ def random_batch(settings):
     return np.concatenate(sentences), layout
 
 
-def closeness(found, expected):
-    return float(F.cosine_similarity(found.flatten(), expected.flatten(), dim=0))
+def closeness(result, expected):
+    return float(F.cosine_similarity(result.flatten(), expected.flatten(), dim=0))
 
 
 @pytest.mark.parametrize("shape", [(7, 12), (96, 16), (16, 96)])
@@ -52,10 +52,10 @@ def test_products_equal_linear_maps(shape, has_bias, dtype):
     assert (product.out_features, product.in_features) == shape
     for n_rows in (0, 1, 2, 6, 50):
         rows = torch.randn(n_rows, shape[1], dtype=dtype)
-        found = product(rows)
-        assert found.is_contiguous()
+        outputs = product(rows)
+        assert outputs.is_contiguous()
         tolerance = 1e-4 if dtype == torch.float32 else 0.1
-        torch.testing.assert_close(found, F.linear(rows, weight, bias), rtol=tolerance, atol=tolerance)
+        torch.testing.assert_close(outputs, F.linear(rows, weight, bias), rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("has_vnni", [pytest.param(True, marks=NEEDS_VNNI), False])
@@ -89,12 +89,12 @@ def test_a_prepared_model_computes_as_the_model(architecture):
         expected_SD = model.encode(torch.from_numpy(tokens), layout)
         for name, prepared in names.items():
             found_SD = prepared.transformer.encode(torch.from_numpy(tokens), layout)
-            for found, expected in ((found_SD, expected_SD), (prepared.output(found_SD), model.logits(expected_SD))):
+            for result, expected in ((found_SD, expected_SD), (prepared.output(found_SD), model.logits(expected_SD))):
                 if name == "float32":
-                    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+                    torch.testing.assert_close(result, expected, rtol=1e-4, atol=1e-5)
                 else:
                     # 0.9937 to 0.9995 for these models. Kernels of processors without VNNI are less exact.
-                    assert closeness(found, expected) > 0.993
+                    assert closeness(result, expected) > 0.993
 
 
 @pytest.mark.parametrize("architecture", slow_but(DIVERSE, ONE_PASS))
@@ -103,9 +103,9 @@ def test_int8_scores_its_translations_nearly_as_float32_does(architecture):
     model = random_model(architecture)
     tokens, layout = random_batch(model.settings)
     settings = DecodingSettings(beam_size=3, precision="int8")
-    found = [h[0] for h in search_instances(prepare_search(model, settings, "cpu"), tokens, layout, settings)]
+    hypotheses = [h[0] for h in search_instances(prepare_search(model, settings, "cpu"), tokens, layout, settings)]
     sources = np.split(tokens, np.cumsum(layout.src_lengths_G)[:-1])
-    for source, hypothesis in zip((sources[:3], sources[3:]), found, strict=True):
+    for source, hypothesis in zip((sources[:3], sources[3:]), hypotheses, strict=True):
         n_labels = hypothesis.log_probability / hypothesis.score
         expected = teacher_forced(model, source, hypothesis.sentences)
         # 0.00 to 0.11 nats per label, 0.16 once: these models have enlarged weights, which enlarge what rounding does.
@@ -140,9 +140,9 @@ def test_low_precision_translates_what_was_learned_by_heart(overfitted, architec
     assert {p.dtype for p in translator.model.transformer.parameters()} == {
         getattr(torch, precision.replace("int8", "float32"))
     }
-    found = [sentence for document in translator.translate_documents(DOCUMENTS) for sentence in document]
+    translations = [sentence for document in translator.translate_documents(DOCUMENTS) for sentence in document]
     expected = [translate(sentence) for document in DOCUMENTS for sentence in document]
-    assert sum(one == other for one, other in zip(found, expected, strict=True)) >= 18  # of 20
+    assert sum(one == other for one, other in zip(translations, expected, strict=True)) >= 18  # of 20
 
 
 def test_int8_is_refused_on_a_gpu():

@@ -116,12 +116,12 @@ DOCUMENTS = [[3, 0, 2], [1], [0], [4, 4], [0, 0, 1]]
 def test_the_search_finds_what_a_plain_search_finds(architecture, beam_size, n_symbols):
     model = make_model(architecture, n_symbols=n_symbols)
     documents = documents_of(DOCUMENTS, n_symbols)
-    for source, found in zip(documents, search(model, documents, beam_size=beam_size, **LIMITS), strict=True):
+    for source, hypotheses in zip(documents, search(model, documents, beam_size=beam_size, **LIMITS), strict=True):
         plain = PlainSearch(model, source, beam_size)
         expected = [[[w for w in s if w >= N_SPECIALS] for s in plain.words(labels)[:-1]] for labels, _ in plain.run()]
-        assert [hypothesis.sentences for hypothesis in found] == expected
+        assert [hypothesis.sentences for hypothesis in hypotheses] == expected
         totals = [total for _, total in plain.run()]
-        assert [hypothesis.log_probability for hypothesis in found] == pytest.approx(totals, rel=1e-5, abs=1e-4)
+        assert [hypothesis.log_probability for hypothesis in hypotheses] == pytest.approx(totals, rel=1e-5, abs=1e-4)
 
 
 @pytest.mark.parametrize("architecture", ["g_transformer", "sentence_transformer", "document_transformer"])
@@ -133,10 +133,10 @@ def test_ties_are_broken_the_same_way_every_time(architecture):
     documents = documents_of(DOCUMENTS)
     first, second = (search(model, documents, beam_size=4, **LIMITS) for _ in range(2))
     assert first == second
-    for source, found in zip(documents, first, strict=True):
+    for source, hypotheses in zip(documents, first, strict=True):
         (best, total), *_ = PlainSearch(model, source, 4).run()
-        assert found[0].log_probability == pytest.approx(total, rel=1e-5)
-        assert sum(len(sentence) for sentence in found[0].sentences) == sum(word >= N_SPECIALS for word in best)
+        assert hypotheses[0].log_probability == pytest.approx(total, rel=1e-5)
+        assert sum(len(sentence) for sentence in hypotheses[0].sentences) == sum(word >= N_SPECIALS for word in best)
 
 
 def test_ten_thousand_tokens():
@@ -182,12 +182,12 @@ def test_free_streams_of_one_batch_do_not_mix():
         for source, target in zip(sources, targets, strict=True)
     ]
 
-    def states(chosen):
-        batch = make_batch(model.settings, chosen)
+    def states(documents):
+        batch = make_batch(model.settings, documents)
         with torch.no_grad():
             return model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
 
     # In a free stream, every token is an input.
     together = states(pairs).split([sum(map(len, target)) for _, target in pairs])
-    for found, pair in zip(together, pairs, strict=True):
-        torch.testing.assert_close(found, states([pair]), rtol=1e-4, atol=1e-5)
+    for rows, pair in zip(together, pairs, strict=True):
+        torch.testing.assert_close(rows, states([pair]), rtol=1e-4, atol=1e-5)

@@ -54,10 +54,10 @@ def test_shared_rows_change_no_log_probability(architecture, context):
     if context == "none" and model.settings.context is None:
         pytest.skip("only a context encoder has this choice")
     batch = make_batch(model.settings, PAIRS, context)
-    found = instance_log_probabilities(model, batch, sharing(model.settings.target_stream == "free"))
-    assert found == pytest.approx(instance_log_probabilities(model, batch), rel=1e-5)
+    log_probabilities = instance_log_probabilities(model, batch, sharing(model.settings.target_stream == "free"))
+    assert log_probabilities == pytest.approx(instance_log_probabilities(model, batch), rel=1e-5)
     alone = [instance_log_probabilities(model, make_batch(model.settings, [pair], context))[0] for pair in PAIRS]
-    assert found == pytest.approx(np.array(alone), rel=1e-5)
+    assert log_probabilities == pytest.approx(np.array(alone), rel=1e-5)
 
 
 def test_what_is_equal_is_computed_once():

@@ -65,7 +65,7 @@ def test_greedy_search_equals_the_document_search(architecture, context):
     documents = sources((3, 1, 6), seed=2)
     whole = run(model, documents, context, way=search_instances, beam_size=1)
     apart = run(model, documents, context, beam_size=1)
-    assert [found[0].sentences for found in whole] == [hypothesis.sentences for hypothesis in apart]
+    assert [hypotheses[0].sentences for hypotheses in whole] == [hypothesis.sentences for hypothesis in apart]
 
 
 @pytest.mark.parametrize("architecture", ["global_context", "han", "cadec"])
@@ -112,8 +112,8 @@ def test_target_starts_with_its_tag(architecture):
     model = make_model(architecture)
     source = sources((4,), seed=5)
     way = search_sentences if architecture == "global_context" else search_instances
-    (found,) = run(model, source, way=way, symbols=TargetSymbols(start=9, n_specials=12))
-    hypothesis = found if architecture == "global_context" else found[0]
+    (result,) = run(model, source, way=way, symbols=TargetSymbols(start=9, n_specials=12))
+    hypothesis = result if architecture == "global_context" else result[0]
     assert all(token >= 12 for sentence in hypothesis.sentences for token in sentence)
     if architecture != "document_transformer":
         expected = teacher_forced(model, source[0], hypothesis.sentences, start=9)
@@ -151,7 +151,7 @@ def test_the_same_file_translates_documents_and_sentences(study_files, tmp_path)
     save_model(tmp_path / "model.pt", untrained(study_files, "global_context"))
     text = tmp_path / "text.en"
     sentences = [sentence for document in DOCUMENTS[:3] for sentence in document]
-    found = {}
+    translations = {}
     for name, documents, context in (
         ("document", DOCUMENTS[:3], "document"),
         ("sentences", DOCUMENTS[:3], "none"),
@@ -163,17 +163,17 @@ def test_the_same_file_translates_documents_and_sentences(study_files, tmp_path)
         options = [text, "--out", tmp_path / "out", "--model", tmp_path / "model.pt"]
         use = ["--context", "none"] if name == "--context" else []
         assert main(["translate", *map(str, options), "--settings", settings, *use]) == 0
-        found[name] = [line for line in (tmp_path / "out").read_text().splitlines() if line]
-    assert found["sentences"] == found["list"] == found["--context"] != found["document"]
-    assert len(found["document"]) == len(sentences)
+        translations[name] = [line for line in (tmp_path / "out").read_text().splitlines() if line]
+    assert translations["sentences"] == translations["list"] == translations["--context"] != translations["document"]
+    assert len(translations["document"]) == len(sentences)
 
 
 @pytest.mark.parametrize("context", ["document", "none"])
 def test_given_translations_are_scored_with_and_without_context(study_files, context):
     trained = untrained(study_files, "global_context")
     candidates = [Candidate(document, document[::-1]) for document in DOCUMENTS]
-    found = TargetScorer(trained, DecodingSettings(context=context, max_batch_tokens=60)).score(candidates)
-    for candidate, score in zip(candidates, found, strict=True):
+    scores = TargetScorer(trained, DecodingSettings(context=context, max_batch_tokens=60)).score(candidates)
+    for candidate, score in zip(candidates, scores, strict=True):
         src = [trained.encode(sentence, "src") for sentence in candidate.src]
         tgt = [trained.encode(sentence, "tgt") for sentence in candidate.tgt]
         batch = make_batch(trained.model.settings, [(src, tgt)], context=context)
@@ -198,10 +198,10 @@ def test_huge_beam_finds_the_best():
     words = range(N_SPECIALS, N_SPECIALS + 5)
     model = make_model("global_context", n_symbols=N_SPECIALS + len(words))
     source = [np.array([BOS, words[i], EOS]) for i in range(3)]
-    (found,) = run(model, [source], beam_size=1000, max_length_ratio=0.1, max_length_offset=2)
-    choices = [list(chosen) for n in (1, 2) for chosen in itertools.product(words, repeat=n)]
+    (hypothesis,) = run(model, [source], beam_size=1000, max_length_ratio=0.1, max_length_offset=2)
+    choices = [list(sequence) for n in (1, 2) for sequence in itertools.product(words, repeat=n)]
     # Any choice in all sentences at once: they do not see one another.
     values = np.array([sentence_log_probabilities(model, source, [choice] * 3) for choice in choices])
     scores = values / np.array([[len(choice) + 1] for choice in choices])
-    assert found.sentences == [choices[best] for best in scores.argmax(0)]
-    assert found.log_probability == pytest.approx(values[scores.argmax(0), range(3)].sum(), rel=1e-4)
+    assert hypothesis.sentences == [choices[best] for best in scores.argmax(0)]
+    assert hypothesis.log_probability == pytest.approx(values[scores.argmax(0), range(3)].sum(), rel=1e-4)

@@ -17,15 +17,15 @@ CANDIDATES.append((["", "the dog", ""], ["", "das Tier", ""]))
 @pytest.mark.parametrize("max_batch_tokens", [1, 40, 4096])
 def test_scores_are_sums_of_teacher_forced_log_probabilities(study_files, architecture, max_batch_tokens):
     trained = untrained(study_files, architecture)
-    found = scorer(trained, max_batch_tokens=max_batch_tokens).score([Candidate(*pair) for pair in CANDIDATES])
-    assert found == pytest.approx([directly(trained, src, tgt) for src, tgt in CANDIDATES], rel=1e-4)
+    scores = scorer(trained, max_batch_tokens=max_batch_tokens).score([Candidate(*pair) for pair in CANDIDATES])
+    assert scores == pytest.approx([directly(trained, src, tgt) for src, tgt in CANDIDATES], rel=1e-4)
 
 
 @pytest.mark.parametrize("limits", [{"max_sentences": 1}, {"max_sentences": 2}, {"max_tokens": 14}])
 def test_long_candidates_are_split_as_in_training(study_files, limits):
     """Other cutting settings (subsets, omitted short documents) have no effect."""
     trained = untrained(study_files, "g_transformer", subset=5, min_document_tokens=10_000, **limits)
-    found = scorer(trained).score([Candidate(*pair) for pair in CANDIDATES])
+    scores = scorer(trained).score([Candidate(*pair) for pair in CANDIDATES])
 
     def pieces(src, tgt):
         if "max_sentences" in limits:
@@ -44,7 +44,7 @@ def test_long_candidates_are_split_as_in_training(study_files, limits):
 
     expected = [sum(directly(trained, *part) for part in pieces(src, tgt)) for src, tgt in CANDIDATES]
     assert any(len(pieces(src, tgt)) > 1 for src, tgt in CANDIDATES)
-    assert found == pytest.approx(expected, rel=1e-4)
+    assert scores == pytest.approx(expected, rel=1e-4)
 
 
 @pytest.mark.parametrize("architecture", ["g_transformer", "document_transformer", "sentence_transformer"])

@@ -34,22 +34,22 @@ def batch_of(model, src, sentences, drafts, *start):
 
 
 def drafts_of(search, documents):
-    found = iter(search.draft())
-    return [[next(found).sentences[0] for _ in document] for document in documents]
+    drafts = iter(search.draft())
+    return [[next(drafts).sentences[0] for _ in document] for document in documents]
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_cached_scores_equal_teacher_forcing(beam_size):
     model, documents = make_model("cadec"), sources(COUNTS)
     search = two_passes(model, documents, beam_size=beam_size)
-    found, drafts = search.run(), drafts_of(search, documents)
-    for src, hypothesis, drafted in zip(documents, found, drafts, strict=True):
+    hypotheses, drafts = search.run(), drafts_of(search, documents)
+    for src, hypothesis, drafted in zip(documents, hypotheses, drafts, strict=True):
         assert [bool(sentence) for sentence in hypothesis.sentences] == [len(sentence) > 2 for sentence in src]
         expected = float(instance_log_probabilities(model, batch_of(model, src, hypothesis.sentences, drafted))[0])
         assert hypothesis.log_probability == pytest.approx(expected, rel=1e-5, abs=1e-4)
         n_labels = sum(len(sentence) + 1 for sentence in hypothesis.sentences)
         assert hypothesis.score == pytest.approx(hypothesis.log_probability / n_labels)
-    texts = [hypothesis.sentences for hypothesis in found]
+    texts = [hypothesis.sentences for hypothesis in hypotheses]
     assert texts != drafts
     assert [text[0] for text in texts] == [draft[0] for draft in drafts]
 
@@ -61,16 +61,16 @@ def test_drafts_are_what_the_sentence_model_finds():
     assert drafts_of(two_passes(model, documents), documents) == [hypothesis.sentences for hypothesis in plain]
 
 
-def greedy(model, src, known, drafts, limit):
+def greedy(model, src, prefix, drafts, limit):
     """The next sentence after the known ones, word by word with the teacher-forced model."""
-    words, number = [], len(known)
+    words, number = [], len(prefix)
     if limit == 0:
         return []
     while len(words) < limit:
-        sentences = [*known, words, *[[]] * (len(src) - number - 1)]
+        sentences = [*prefix, words, *[[]] * (len(src) - number - 1)]
         batch = batch_of(model, src, sentences, drafts)
-        place = sum(len(sentence) + 1 for sentence in known) + len(words)
-        scores = model.logits(model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)[place])
+        position = sum(len(sentence) + 1 for sentence in prefix) + len(words)
+        scores = model.logits(model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)[position])
         allowed = [*range(N_SPECIALS, len(scores)), *([EOS] if words else [])]
         word = max(allowed, key=lambda symbol, scores=scores: float(scores[symbol]))
         if word == EOS:
@@ -86,10 +86,10 @@ def test_greedy_search_equals_a_plain_one():
     search = two_passes(model, documents, beam_size=1)
     drafts = drafts_of(search, documents)
     for src, hypothesis, drafted in zip(documents, search.run(), drafts, strict=True):
-        known = [drafted[0]]
+        expected = [drafted[0]]
         for source in src[1:]:
-            known.append(greedy(model, src, known, drafted, len(source) if len(source) > 2 else 0))
-        assert hypothesis.sentences == known
+            expected.append(greedy(model, src, expected, drafted, len(source) if len(source) > 2 else 0))
+        assert hypothesis.sentences == expected
 
 
 def test_batched_equals_one_by_one():
@@ -112,27 +112,27 @@ UGLY = {
 def test_as_many_sentences_come_out_as_go_in(name):
     model, generator = make_model("cadec"), np.random.default_rng(4)
     document = [random_sentence(generator, n) for n in UGLY[name]]
-    (found,) = two_passes(model, [document], beam_size=2).run()
-    assert [bool(sentence) for sentence in found.sentences] == [n > 0 for n in UGLY[name]]
+    (hypothesis,) = two_passes(model, [document], beam_size=2).run()
+    assert [bool(sentence) for sentence in hypothesis.sentences] == [n > 0 for n in UGLY[name]]
 
 
 def test_a_target_starts_with_its_tag():
     model, (src,) = make_model("cadec"), sources((4,), seed=5)
     search = two_passes(model, [src], symbols=TargetSymbols(start=9, n_specials=12))
-    (found,), (drafts,) = search.run(), drafts_of(search, [src])
-    assert all(token >= 12 for sentence in found.sentences for token in sentence)
-    expected = instance_log_probabilities(model, batch_of(model, src, found.sentences, drafts, 9))[0]
-    assert found.log_probability == pytest.approx(float(expected), rel=1e-5)
+    (hypothesis,), (drafts,) = search.run(), drafts_of(search, [src])
+    assert all(token >= 12 for sentence in hypothesis.sentences for token in sentence)
+    expected = instance_log_probabilities(model, batch_of(model, src, hypothesis.sentences, drafts, 9))[0]
+    assert hypothesis.log_probability == pytest.approx(float(expected), rel=1e-5)
 
 
 def test_both_passes_get_the_second_symbol():
     marks = {"src_before": [], "src_after": ["</s>"], "tgt_before": ["</s>", "{tgt}"]}
     model, src = make_model("cadec", marks=marks), [np.array([10, 11, EOS]), np.array([12, EOS]), np.array([EOS])]
     search = two_passes(model, [src], symbols=TargetSymbols(start=EOS, n_specials=9, forced=8))
-    (found,), (drafts,) = search.run(), drafts_of(search, [src])
-    assert [bool(sentence) for sentence in found.sentences] == [True, True, False]
-    expected = instance_log_probabilities(model, batch_of(model, src, found.sentences, drafts, EOS, 8))[0]
-    assert found.log_probability == pytest.approx(float(expected), rel=1e-5)
+    (hypothesis,), (drafts,) = search.run(), drafts_of(search, [src])
+    assert [bool(sentence) for sentence in hypothesis.sentences] == [True, True, False]
+    expected = instance_log_probabilities(model, batch_of(model, src, hypothesis.sentences, drafts, EOS, 8))[0]
+    assert hypothesis.log_probability == pytest.approx(float(expected), rel=1e-5)
 
 
 @pytest.mark.parametrize(("precision", "tolerance"), [("bfloat16", 0.3), ("int8", 0.3)])
@@ -141,8 +141,8 @@ def test_both_passes_in_low_precision(precision, tolerance):
     model, documents = make_model("cadec"), sources((4, 2), seed=6)
     settings = DecodingSettings(precision=precision, **LIMITS)
     search = TwoPassSearch(prepare_search(model, settings, "cpu"), *pack_sources(model, documents), settings)
-    found, drafts = search.run(), drafts_of(search, documents)
-    for src, hypothesis, drafted in zip(documents, found, drafts, strict=True):
+    hypotheses, drafts = search.run(), drafts_of(search, documents)
+    for src, hypothesis, drafted in zip(documents, hypotheses, drafts, strict=True):
         n_labels = hypothesis.log_probability / hypothesis.score
         batch = batch_of(model, src, hypothesis.sentences, drafted)
         expected = float(instance_log_probabilities(model, batch)[0])
@@ -162,15 +162,15 @@ def test_a_file_translates_documents_and_single_sentences(trained, tmp_path):
     save_model(tmp_path / "model.pt", trained)
     loaded = load_model(tmp_path / "model.pt")
     documents = [[*document, ""] for document in DOCUMENTS]
-    found = Translator(loaded, DecodingSettings()).translate_documents(documents)
-    assert [[bool(text) for text in document] for document in found] == [
+    translations = Translator(loaded, DecodingSettings()).translate_documents(documents)
+    assert [[bool(text) for text in document] for document in translations] == [
         [bool(text) for text in document] for document in documents
     ]
     plain = Translator(loaded, DecodingSettings(context="none")).translate_documents(documents)
-    assert found != plain
+    assert translations != plain
     singles = [[sentence] for document in documents for sentence in document]
     alone = Translator(loaded, DecodingSettings()).translate_documents(singles)
-    assert [document[0] for document in found] == [
+    assert [document[0] for document in translations] == [
         alone[n][0] for n in np.cumsum([0, *map(len, documents)])[:-1]
     ]  # fmt: skip
 
@@ -178,12 +178,12 @@ def test_a_file_translates_documents_and_single_sentences(trained, tmp_path):
 def test_forced_translations_have_source_drafts(trained):
     settings = DecodingSettings(beam_size=2)
     candidates = [Candidate(document, target) for document in DOCUMENTS for target in (document, document[::-1])]
-    found = TargetScorer(trained, settings).score(candidates)
+    scores = TargetScorer(trained, settings).score(candidates)
     small = TargetScorer(trained, settings.model_copy(update={"max_batch_tokens": 12})).score(candidates)
     alone = [TargetScorer(trained, settings).score([candidate])[0] for candidate in candidates]
-    assert found == pytest.approx(alone, rel=1e-4)
+    assert scores == pytest.approx(alone, rel=1e-4)
     assert small == pytest.approx(alone, rel=1e-4)
-    for candidate, score in zip(candidates, found, strict=True):
+    for candidate, score in zip(candidates, scores, strict=True):
         src = [trained.encode(sentence, "src") for sentence in candidate.src]
         tgt = [trained.encode(sentence, "tgt")[1:-1] for sentence in candidate.tgt]
         search = TwoPassSearch(DecodingModel(trained.model), *pack_sources(trained.model, [src]), settings)

@@ -95,7 +95,7 @@ class StandInSegmenter:
 
     def encode(self, sentences):
         outputs = map(_states, sentences)
-        return [SimpleNamespace(states_TD=own[:, :WIDTH], lower_TD=own[:, WIDTH:]) for own in outputs]
+        return [SimpleNamespace(states_TD=states[:, :WIDTH], lower_TD=states[:, WIDTH:]) for states in outputs]
 
 
 def save_tiny_segmenter(path):

@@ -72,8 +72,8 @@ def test_chained_sentences_keep_the_arcs_inside_sentences():
     words = (("a", "b", "c"), ("d",), (), ("e", "f"))
     edus = (Edu(0, 0, 1), Edu(0, 1, 2), Edu(0, 2, 3), Edu(1, 0, 1), Edu(2, 0, 0), Edu(3, 0, 1), Edu(3, 1, 2))
     # EDU 3 is the root. Both EDUs of the last sentence depend on other sentences.
-    given = DependencyTree((1, 3, 1, -1, 1, 3, 0), ("x", "y", "z", "root", "v", "w", "u"))
-    chained = chain_sentences(DiscourseDocument("d", words, edus, arcs=given))
+    tree = DependencyTree((1, 3, 1, -1, 1, 3, 0), ("x", "y", "z", "root", "v", "w", "u"))
+    chained = chain_sentences(DiscourseDocument("d", words, edus, arcs=tree))
     assert chained.arcs.heads == (1, -1, 1, 1, 3, 4, 5)
     assert chained.arcs.relations == ("x", "root", "z", *["elaboration"] * 4)
     sentences = merge_to_sentences(chained.arcs.heads, [edu.sentence for edu in edus], 4)
@@ -84,14 +84,14 @@ def test_chained_sentences_keep_the_arcs_inside_sentences():
 def test_chained_sentences_are_a_tree_of_any_tree(seed):
     chance = random.Random(seed)
     counts = [chance.randint(1, 4) for _ in range(chance.randint(1, 6))]
-    edus = tuple(Edu(sentence, place, place + 1) for sentence, n in enumerate(counts) for place in range(n))
+    edus = tuple(Edu(sentence, position, position + 1) for sentence, n in enumerate(counts) for position in range(n))
     words = tuple(("w",) * n for n in counts)
     order = chance.sample(range(len(edus)), len(edus))
     heads = [-1] * len(edus)
-    for place, edu in enumerate(order[1:], start=1):
-        heads[edu] = chance.choice(order[:place])
-    given = DependencyTree(tuple(heads), tuple("root" if head < 0 else f"r{head}" for head in heads))
-    chained = chain_sentences(DiscourseDocument("d", words, edus, arcs=given))  # which checks that it is a tree
+    for position, edu in enumerate(order[1:], start=1):
+        heads[edu] = chance.choice(order[:position])
+    tree = DependencyTree(tuple(heads), tuple("root" if head < 0 else f"r{head}" for head in heads))
+    chained = chain_sentences(DiscourseDocument("d", words, edus, arcs=tree))  # which checks that it is a tree
     sentence_of = [edu.sentence for edu in edus]
     assert merge_to_sentences(chained.arcs.heads, sentence_of, len(counts)) == tuple(range(-1, len(counts) - 1))
     for edu, head in enumerate(heads):
@@ -99,7 +99,7 @@ def test_chained_sentences_are_a_tree_of_any_tree(seed):
             assert (chained.arcs.heads[edu], chained.arcs.relations[edu]) == (head, f"r{head}")
         elif chained.arcs.heads[edu] >= 0:
             assert chained.arcs.relations[edu] == (
-                given.relations[edu] if chained.arcs.heads[edu] == head else "elaboration"
+                tree.relations[edu] if chained.arcs.heads[edu] == head else "elaboration"
             )
 
 

@@ -24,9 +24,9 @@ def test_conversion_of_a_small_tree_by_hand():
     """Li et al. (2014): leftmost nucleus, satellites on both sides. A list depends on its first member."""
     items = join([leaf(1), leaf(2), leaf(3)], "NNN", ("list",) * 3)
     tree = join([leaf(0), items, leaf(4)], "SNS", ("background", SPAN, "evaluation"))
-    found = to_dependencies(tree, 5)
-    assert found.heads == (1, NO_HEAD, 1, 1, 1)
-    assert found.relations == ("background", ROOT, "list", "list", "evaluation")
+    dependencies = to_dependencies(tree, 5)
+    assert dependencies.heads == (1, NO_HEAD, 1, 1, 1)
+    assert dependencies.relations == ("background", ROOT, "list", "list", "evaluation")
 
 
 def test_binary_list_becomes_a_star_not_a_chain():

@@ -133,17 +133,17 @@ def random_documents(draw):
 
 @settings(deadline=None, max_examples=60)
 @given(random_documents())
-def test_statistics_equal_a_plain_count(found):
-    heads, sentence = found.dependencies.heads, [edu.sentence for edu in found.edus]
-    n_external = [0] * len(found.sentences)
+def test_statistics_equal_a_plain_count(example):
+    heads, sentence = example.dependencies.heads, [edu.sentence for edu in example.edus]
+    n_external = [0] * len(example.sentences)
     distances = []
     for edu, head in enumerate(heads):
         n_external[sentence[edu]] += head == NO_HEAD or sentence[head] != sentence[edu]
         if head != NO_HEAD and sentence[head] != sentence[edu]:
             distances.append(abs(sentence[head] - sentence[edu]))
-    merged = merge_to_sentences(heads, sentence, len(found.sentences))
-    chain = [head == place - 1 for place, head in enumerate(merged) if head != NO_HEAD]
-    row = gather_statistics([found]).row()
+    merged = merge_to_sentences(heads, sentence, len(example.sentences))
+    chain = [head == position - 1 for position, head in enumerate(merged) if head != NO_HEAD]
+    row = gather_statistics([example]).row()
     share = round(100 * sum(n > 1 for n in n_external) / len(n_external), 2)
     assert row["several_head_sentences_percent"] == share
     assert row["arcs_between_sentences_percent"] == (

@@ -25,8 +25,8 @@ def make_hypotheses(sentences, lengths=(2, 2, 2), *, documents=("a", "a", "b"), 
     hypotheses, start = [], 0
     for i, (length, document) in enumerate(zip(lengths, documents, strict=True)):
         places = {"instance": i, "document": document, "first_sentence": start, "n_sentences": length}
-        own = sentences[start : start + length] if aligned else sentences[i]
-        hypotheses.append(Hypothesis(**places, aligned=aligned, sentences=own, **extra))
+        part = sentences[start : start + length] if aligned else sentences[i]
+        hypotheses.append(Hypothesis(**places, aligned=aligned, sentences=part, **extra))
         start += length
     return hypotheses
 

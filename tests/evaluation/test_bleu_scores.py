@@ -29,9 +29,9 @@ def multi_bleu(hypotheses, references):
         n_hypothesis, n_reference = n_hypothesis + len(ours), n_reference + len(theirs)
         for order in range(1, 5):
             grams = Counter(tuple(ours[i : i + order]) for i in range(len(ours) - order + 1))
-            known = Counter(tuple(theirs[i : i + order]) for i in range(len(theirs) - order + 1))
+            reference_grams = Counter(tuple(theirs[i : i + order]) for i in range(len(theirs) - order + 1))
             total[order] += sum(grams.values())
-            right[order] += sum((grams & known).values())
+            right[order] += sum((grams & reference_grams).values())
     if not all(right[order] for order in range(1, 5)):
         return 0.0
     precision = math.exp(sum(math.log(right[order] / total[order]) for order in range(1, 5)) / 4)
@@ -58,8 +58,8 @@ def test_fixed_numbers():
     translation = ["Der Hund ist müde und er schläft.", "Sie sagte: „Komm!“", ""]
     translation += ["Das Haus steht seit 1999 am Fluss.", "Wir kaufen es.", "Ende"]
     rows = scores_by_metric(make_hypotheses(translation))
-    found = {name: rows[name]["value"] for name in EvaluationSettings().metrics}
-    assert found == pytest.approx(FIXED, abs=1e-6)
+    values = {name: rows[name]["value"] for name in EvaluationSettings().metrics}
+    assert values == pytest.approx(FIXED, abs=1e-6)
 
 
 # Printed by the `sacrebleu` command and, for the tokenized ones, by a Perl transcription of multi-bleu.perl.
@@ -156,9 +156,9 @@ def test_several_references_equal_sacrebleu():
     def rows(*references):
         return scores_by_metric(make_hypotheses(translation), *references, settings=settings)
 
-    found = rows(REFERENCE, *more)
-    assert all(found[name]["value"] == pytest.approx(100) for name in settings.metrics), "one is the translation"
-    assert found["s-BLEU"]["signature"].startswith("nrefs:3|")
+    scores = rows(REFERENCE, *more)
+    assert all(scores[name]["value"] == pytest.approx(100) for name in settings.metrics), "one is the translation"
+    assert scores["s-BLEU"]["signature"].startswith("nrefs:3|")
     two = rows(REFERENCE, more[0])
     direct = bleu(settings, "de").corpus_score(translation, [REFERENCE, more[0]])
     assert two["s-BLEU"]["value"] == direct.score > rows(REFERENCE)["s-BLEU"]["value"]

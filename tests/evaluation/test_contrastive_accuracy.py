@@ -23,8 +23,8 @@ def item(name, *, phenomenon="pronoun", distance=None, kind=None, n=2, correct=0
 def test_overall_by_distance_and_by_kind():
     items = [item("a", distance=1, kind="x"), item("b", distance=1), item("c", distance=10, kind="x", correct=1)]
     rows = score_contrast(items, {"a": [-1.0, -2.0], "b": [-2.0, -1.0], "c": [-9.0, -3.0]})
-    found = [(row["phenomenon"], row["distance"], row["kind"], round(row["value"], 2), row["n"]) for row in rows]
-    assert found == [
+    accuracies = [(row["phenomenon"], row["distance"], row["kind"], round(row["value"], 2), row["n"]) for row in rows]
+    assert accuracies == [
         ("pronoun", None, None, 66.67, 3),
         ("pronoun", 1, None, 50.0, 2),
         ("pronoun", 10, None, 100.0, 1),

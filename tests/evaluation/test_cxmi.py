@@ -29,9 +29,9 @@ def scored(scorer, **options):
 def test_sentences_of_aligned_models_sum_to_their_documents(study_files, max_batch_tokens, alone):
     trained = untrained(study_files, "g_transformer")
     candidates = [Candidate(src, tgt) for _, src, tgt in NAMED]
-    found = scorer(trained, max_batch_tokens=max_batch_tokens).score_sentences(candidates, alone=alone)
-    assert [len(sums) for sums in found] == [len(src) for src in DOCUMENTS]
-    for sums, src, tgt in zip(found, DOCUMENTS, TARGETS, strict=True):
+    scores = scorer(trained, max_batch_tokens=max_batch_tokens).score_sentences(candidates, alone=alone)
+    assert [len(sums) for sums in scores] == [len(src) for src in DOCUMENTS]
+    for sums, src, tgt in zip(scores, DOCUMENTS, TARGETS, strict=True):
         if alone:
             singles = [directly(trained, [one], [other]) for one, other in zip(src, tgt, strict=True)]
             assert sums == pytest.approx(singles, rel=1e-4)
@@ -67,14 +67,14 @@ def test_broken_off_translation_has_no_end(study_files, architecture):
     src, tgt = DOCUMENTS[0], TARGETS[0]
     prefix = Candidate(src, tgt, is_prefix=True)
     n_ends = 2 if architecture == "document_transformer" else 1  # `</s>`, and `<eod>` of a free stream
-    (found,) = scorer(trained).score([prefix])
-    assert found == pytest.approx(directly(trained, src, tgt, n_ends=n_ends), rel=1e-4)
-    assert found > directly(trained, src, tgt)
+    (log_probability,) = scorer(trained).score([prefix])
+    assert log_probability == pytest.approx(directly(trained, src, tgt, n_ends=n_ends), rel=1e-4)
+    assert log_probability > directly(trained, src, tgt)
     whole, sums = scorer(trained).score_sentences([Candidate(src, tgt), prefix])
     assert sums[:-1] == pytest.approx(whole[:-1])
     assert sums[-1] > whole[-1]
     if n_ends == 1:
-        assert sums.sum() == pytest.approx(found, rel=1e-4)
+        assert sums.sum() == pytest.approx(log_probability, rel=1e-4)
 
 
 def test_only_document_models_gain(study_files, overfitted):
@@ -109,9 +109,9 @@ def test_the_command_scores_texts_and_suites(overfitted, tmp_path, capsys):
     options = {"model": model, "device": "cpu", "out": tmp_path / "o.json", **RUN, "test": "t"}
     assert evaluate("cxmi", **text, suite=[], **options) == 0
     mean, row = json.loads((tmp_path / "o.json").read_text())["scores"]
-    found = scored(scorer(load_model(model)))
-    gains = found[CXMI]
-    assert mean["value"] == pytest.approx(float(np.concatenate(found[LOG_PROBABILITY]).mean()), rel=1e-4)
+    scores = scored(scorer(load_model(model)))
+    gains = scores[CXMI]
+    assert mean["value"] == pytest.approx(float(np.concatenate(scores[LOG_PROBABILITY]).mean()), rel=1e-4)
     assert row["value"] == pytest.approx(float(np.concatenate(gains).mean()), rel=1e-4)
     # As `auto` on a GPU: scores are in float32 all the same.
     assert evaluate("cxmi", texts=[], suite=suite, **options, settings={"precision": "bfloat16"}) == 0

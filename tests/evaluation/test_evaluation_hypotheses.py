@@ -200,5 +200,5 @@ CLEAN = ["Es regnet, sagt er.", "Das ist gut.", "Käse & Wein: 3.50 Euro", "Ja .
     ],
 )
 def test_tokenized_hypotheses_are_recognized(translations, reference, problem):
-    found = find_tokenization(translations, reference)
-    assert found == problem or problem in found
+    message = find_tokenization(translations, reference)
+    assert message == problem or problem in message

@@ -41,8 +41,8 @@ FIRST, *MORE = (draw_text(seed) for seed in range(4))
 
 def part_of(sentences, documents, letter):
     """All further references for some documents."""
-    chosen = {"names": NAMES[documents], "lengths": INDEX.lengths[documents]}
-    return "".join(marked(text[sentences], name=f" sysid={letter}{i}", **chosen) for i, text in enumerate(MORE))
+    layout = {"names": NAMES[documents], "lengths": INDEX.lengths[documents]}
+    return "".join(marked(text[sentences], name=f" sysid={letter}{i}", **layout) for i, text in enumerate(MORE))
 
 
 def write(folder, files):
@@ -101,12 +101,12 @@ def test_sgml_references_are_used_everywhere(tmp_path):
         ("run", "scores", "value", RUN),
         ("difference", "differences", "difference", {"baseline": theirs, **pair}),
     ):
-        found = []
+        scores = []
         for references in ([sgml], plain, plain[:1]):
             added = {"references": [f"t={path}" for path in references], "settings": settings}
             assert evaluate(command, outputs=ours, **text, **added, **options, out=out) == 0
             rows = by_metric(json.loads(out.read_text(encoding="utf-8"))[key])
-            found.append({metric: row[value] for metric, row in rows.items()})
-        assert found[0] == found[1]
+            scores.append({metric: row[value] for metric, row in rows.items()})
+        assert scores[0] == scores[1]
         for metric in ("s-BLEU", "d-BLEU (documents)", "chrF"):
-            assert found[0][metric] != found[2][metric]
+            assert scores[0][metric] != scores[2][metric]

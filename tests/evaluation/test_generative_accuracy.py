@@ -20,8 +20,8 @@ def item(name, expected, *, n=2, match="words", **keys):
 
 def by_hand(expected, payload):
     """ctxpro's rule, character by character."""
-    kept = "".join(character for character in payload.lower() if character not in PUNCTUATION)
-    padded, wanted = f" {kept} ", f" {expected.lower()} "
+    text = "".join(character for character in payload.lower() if character not in PUNCTUATION)
+    padded, wanted = f" {text} ", f" {expected.lower()} "
     return any(padded[start : start + len(wanted)] == wanted for start in range(len(padded)))
 
 
@@ -63,7 +63,7 @@ def test_pronouns_are_moses_tokens():
 
 
 @pytest.mark.parametrize(
-    ("match", "expected", "payload", "found"),
+    ("match", "expected", "payload", "occurrence"),
     [
         ("words", "Ist da", "Wer, IST... da?", "IST... da"),
         ("words", "ist da", "Wer, IST -- da?", None),
@@ -77,9 +77,9 @@ def test_pronouns_are_moses_tokens():
         ("tokens", "es", "Esszimmer", None),
     ],
 )
-def test_what_is_found_has_a_place(match, expected, payload, found):
-    place = find_expected(item("a", expected, match=match), payload, lang="de")
-    assert (place and payload[slice(*place)]) == found
+def test_what_is_found_has_a_place(match, expected, payload, occurrence):
+    span = find_expected(item("a", expected, match=match), payload, lang="de")
+    assert (span and payload[slice(*span)]) == occurrence
 
 
 def test_changed_token_has_the_whole_payload():

@@ -52,9 +52,9 @@ N_TRIALS = 200
 
 def make_run(sentences, *, aligned=True, length=1):
     starts = range(0, len(sentences), length)
-    given = sentences if aligned else [sentences[start : start + length] for start in starts]
+    translations = sentences if aligned else [sentences[start : start + length] for start in starts]
     documents = [f"d{start // 4}" for start in starts]
-    return make_hypotheses(given, [length] * len(starts), documents=documents, aligned=aligned)
+    return make_hypotheses(translations, [length] * len(starts), documents=documents, aligned=aligned)
 
 
 def noisy(sentences, rng, share):
@@ -178,28 +178,28 @@ def test_missing_scores_are_no_evidence(monkeypatch):
 
 @pytest.mark.parametrize("n", [12, 400])
 def test_interval_of_a_mean_is_students(n):
-    found = []
+    verdicts = []
     for seed in range(8):
         values = np.random.default_rng(seed).normal(0.1 * seed * (12 / n) ** 0.5, 1, size=(n, 1))
         ours, theirs = (metrics.SegmentCounts(rows, lambda sums: sums[..., 0] / n) for rows in (values, 0 * values))
         p, half_width = bootstrap_test([ours], [theirs])
         assert half_width == pytest.approx(t.isf(0.025, n - 1) * values.std(ddof=1) / n**0.5, rel=0.2)
-        found.append((p < 0.04, p < 0.06, abs(values.mean()) > half_width))
-    assert all(surely <= is_outside <= barely for surely, barely, is_outside in found)
-    assert {is_outside for *_, is_outside in found} == {False, True}
+        verdicts.append((p < 0.04, p < 0.06, abs(values.mean()) > half_width))
+    assert all(surely <= is_outside <= barely for surely, barely, is_outside in verdicts)
+    assert {is_outside for *_, is_outside in verdicts} == {False, True}
 
 
 @pytest.mark.parametrize(("n", "lowest", "highest"), [(1, 0, 0.05), (3, 0, 0.05), (60, 0.03, 0.07)])
 def test_equal_systems_differ_in_one_of_twenty(n, lowest, highest):
     """With few segments, at most as many."""
     rng = random.Random(1)
-    found = []
+    p_values = []
     for _ in range(N_TRIALS):
         reference = make_reference(rng, n)
         pair = ([make_run(noisy(reference, rng, 0.3))] for _ in range(2))
         rows = compare(*pair, reference, EvaluationSettings(metrics=["s-BLEU", "chrF"]))
-        found.append([(row.p, row.sign_p, row.randomization_p) for row in rows])
-    differ = np.array(found) < 0.05  # [trials, metrics, tests]
+        p_values.append([(row.p, row.sign_p, row.randomization_p) for row in rows])
+    differ = np.array(p_values) < 0.05  # [trials, metrics, tests]
     assert lowest <= differ.mean(0).min() <= differ.mean(0).max() <= highest
 
 
@@ -232,8 +232,8 @@ def test_resamples_are_those_of_sacrebleus_bootstrap():
         counts = [count_segments(metric, "sentences", translated(make_run(side), reference)) for side in (ours, theirs)]
         resampled = np.abs(bootstrap(counts[:1], counts[1:]))
         observed = abs(metric.corpus_score(ours, [reference]).score - metric.corpus_score(theirs, [reference]).score)
-        found = (np.sum(resampled - resampled.mean() > observed) + 1) / 1001
-        assert found == pytest.approx(expected, abs=0.05)
+        p = (np.sum(resampled - resampled.mean() > observed) + 1) / 1001
+        assert p == pytest.approx(expected, abs=0.05)
 
 
 def test_only_better_translations_differ():
@@ -301,11 +301,11 @@ def test_mcnemar_counts_items_that_only_one_gets_right():
 
 def test_seeded_equal_pairs_rarely_differ():
     rng, n_items = random.Random(6), 300
-    found = []
+    p_values = []
     for _ in range(N_TRIALS):
         pair = [[[rng.random() < 0.6 for _ in range(n_items)] for _ in range(2)] for _ in range(2)]
-        found.append(compare_verdicts("accuracy", ["p"] * n_items, *pair)[0].p)
-    assert 0.03 <= (np.array(found) < 0.05).mean() <= 0.07
+        p_values.append(compare_verdicts("accuracy", ["p"] * n_items, *pair)[0].p)
+    assert 0.03 <= (np.array(p_values) < 0.05).mean() <= 0.07
 
 
 def test_accuracies_of_a_suite_and_of_each_phenomenon():
@@ -325,8 +325,8 @@ def test_the_commands_write_what_the_report_reads(tmp_path):
     content = json.loads(out.read_text())
     assert content["provenance"]["fingerprint"] == "f00"
     first = by_metric(content["differences"])["s-BLEU"]
-    found = [first[key] for key in ("dataset", "test", "system", "baseline", "p")]
-    assert found == ["d", "t", "a", "b", 1]
+    values = [first[key] for key in ("dataset", "test", "system", "baseline", "p")]
+    assert values == ["d", "t", "a", "b", 1]
     items = [ContrastiveItem(str(i), "p", ["s"], [["x"], ["y"]], 0) for i in range(3)]
     suite = write_lines(tmp_path / "s.jsonl", (json.dumps(vars(item)) for item in items))
     files = []

@@ -86,17 +86,17 @@ def plain_search(position, source, target, links):
     n = last - first + 1
     weights = [*range(n // 2, 0, -1), *[1] * (n % 2), *range(1, n // 2 + 1)]
     candidates = []
-    for place, weight in zip(range(first, last + 1), weights, strict=True):
-        is_owned = any(source[i] in LISTS.source for i, j in links if j == place)
-        if target[place] in LISTS.target and not is_owned:
-            candidates.append((weight, target[place]))
+    for index, weight in zip(range(first, last + 1), weights, strict=True):
+        is_owned = any(source[i] in LISTS.source for i, j in links if j == index)
+        if target[index] in LISTS.target and not is_owned:
+            candidates.append((weight, target[index]))
     if candidates:
         words.append(min(candidates, key=lambda candidate: candidate[0])[1])
     return words or [target[j] for j in aligned]
 
 
 @pytest.mark.parametrize(
-    ("position", "source", "target", "links", "found"),
+    ("position", "source", "target", "links", "counterparts"),
     [
         (0, "it works", "es geht", {(0, 0)}, ["es"]),
         (0, "it works", "das haus , es geht", {(0, 0), (0, 3)}, ["das", "es"]),
@@ -111,8 +111,8 @@ def plain_search(position, source, target, links):
         (0, "it sees him", "haus sieht ihn", {(0, 0), (1, 1), (2, 2)}, ["haus"]),  # belongs to `him`
     ],
 )
-def test_place_of_a_pronoun(position, source, target, links, found):
-    assert find_counterparts(position, (source.split(), target.split()), links, LISTS) == found
+def test_place_of_a_pronoun(position, source, target, links, counterparts):
+    assert find_counterparts(position, (source.split(), target.split()), links, LISTS) == counterparts
 
 
 def test_search_of_the_authors_is_plain():
@@ -123,9 +123,9 @@ def test_search_of_the_authors_is_plain():
         target = chance.choices(["es", "er", "sie", "das", "haus", "ist", ","], k=chance.randint(1, 9))
         pairs = [(i, j) for i in range(len(source)) for j in range(len(target))]
         links = set(chance.sample(pairs, chance.randint(0, min(4, len(pairs)))))
-        found = find_counterparts(0, (source, target), links, LISTS)
-        assert found == plain_search(0, source, target, links), (source, target, links)
-        searched += not {*found} <= {target[j] for i, j in links if i == 0}
+        counterparts = find_counterparts(0, (source, target), links, LISTS)
+        assert counterparts == plain_search(0, source, target, links), (source, target, links)
+        searched += not {*counterparts} <= {target[j] for i, j in links if i == 0}
     assert searched > 100, "beyond the links"
 
 

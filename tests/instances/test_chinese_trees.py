@@ -60,8 +60,8 @@ def test_each_edu_is_exactly_its_subwords(values):
     assert document.sentences[2] == ()
     placed = align_document(document, sentences)
     assert placed.n_inexact == 0
-    found = [edu for sentence in edus_over_subwords(placed, sentences) for edu in sentence]
-    for number, subwords in enumerate(found):
+    edu_subwords = [edu for sentence in edus_over_subwords(placed, sentences) for edu in sentence]
+    for number, subwords in enumerate(edu_subwords):
         text = pipeline.restore(subwords, lang="zh").replace(" ", "")
         assert text.lower() == "".join(document.edu_words(number)).lower()
 

@@ -41,9 +41,9 @@ def test_a_damaged_or_missing_array_is_named(study_files, tmp_path, name):
         load_instances(tmp_path / "trees")
 
 
-def shifted(array, place, by):
+def shifted(array, index, by):
     changed = np.array(array)
-    changed[place] += by
+    changed[index] += by
     return changed
 
 

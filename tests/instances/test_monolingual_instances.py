@@ -40,10 +40,10 @@ def test_pieces_equal_those_of_parallel_documents(documents, max_sentences, max_
     built, expected = (build(documents, is_parallel=is_parallel, **limits) for is_parallel in (False, True))
     for name in ("src_tokens", "src_offsets", "tgt_tokens", "tgt_offsets", "instances", "documents"):
         assert np.array_equal(getattr(built, name), getattr(expected, name))
-    found = built.manifest["counts"]
-    assert found == found | expected.manifest["counts"]
+    counts = built.manifest["counts"]
+    assert counts == counts | expected.manifest["counts"]
     n_pieces = np.bincount(built.documents)
-    assert found["documents_split"] == (n_pieces > 1).sum()
+    assert counts["documents_split"] == (n_pieces > 1).sum()
 
 
 def test_one_side_is_stored_and_both_come_back(tmp_path):

@@ -22,15 +22,15 @@ def sentences(tokens, lengths):
 
 
 def test_gathering_keeps_sentences_and_their_order(instance_set):
-    chosen = [2, 0, len(instance_set) - 1]
-    packed = gather(instance_set, chosen)
+    numbers = [2, 0, len(instance_set) - 1]
+    packed = gather(instance_set, numbers)
     for side, tokens, lengths in (
         ("src", packed.src_tokens_S, packed.src_lengths_G),
         ("tgt", packed.tgt_tokens_N, packed.tgt_lengths_G),
     ):
-        expected = [sentence.tolist() for number in chosen for sentence in instance_set.sentences(number, side)]
+        expected = [sentence.tolist() for number in numbers for sentence in instance_set.sentences(number, side)]
         assert sentences(tokens, lengths) == expected
-    assert packed.counts_B.tolist() == [instance_set.n_sentences()[number] for number in chosen]
+    assert packed.counts_B.tolist() == [instance_set.n_sentences()[number] for number in numbers]
 
 
 def test_unknown_language_tags():

@@ -80,14 +80,14 @@ def test_rules_hold_for_every_document(lengths, ratio, mask_ratio, seed):
     assert len(gaps) == min(int(ratio * len(outputs) + 0.5), allowed)
     hidden = {token for gap in gaps for token in outputs[gap][1:-1]}
     assert not hidden & set(tokens.tolist()), "a word of a gap sentence stands in the input"
-    for i, (found, output) in enumerate(zip(inputs, outputs, strict=True)):
-        assert found[0] == BOS
-        assert found[-1] == EOS
+    for i, (ids, output) in enumerate(zip(inputs, outputs, strict=True)):
+        assert ids[0] == BOS
+        assert ids[-1] == EOS
         if i in gaps:
-            assert found == [*outputs[i - 1][:-1], SYMBOLS.gap_mask, *outputs[i + 1][1:]]
+            assert ids == [*outputs[i - 1][:-1], SYMBOLS.gap_mask, *outputs[i + 1][1:]]
         else:
-            assert len(found) == len(output)
-            assert all(new in (old, SYMBOLS.token_mask, *range(10, 20)) for new, old in zip(found, output, strict=True))
+            assert len(ids) == len(output)
+            assert all(new in (old, SYMBOLS.token_mask, *range(10, 20)) for new, old in zip(ids, output, strict=True))
 
 
 def test_all_choices_of_gaps_are_equally_likely():
@@ -151,10 +151,10 @@ def test_noise_ignores_the_batch():
     alone = [noised([number]) for number in range(4)]
     together = noised([2, 0, 3, 1])
     assert together.n_sentences().tolist() == [4, 6, 12, 1]
-    for place, number in enumerate((2, 0, 3, 1)):
+    for position, number in enumerate((2, 0, 3, 1)):
         for side in ("src", "tgt"):
-            pairs = zip(together.sentences(place, side), alone[number].sentences(0, side), strict=True)
-            assert all(np.array_equal(found, expected) for found, expected in pairs)
+            pairs = zip(together.sentences(position, side), alone[number].sentences(0, side), strict=True)
+            assert all(np.array_equal(sentence, expected) for sentence, expected in pairs)
 
 
 def test_noise_changes_by_epoch_and_seed():

@@ -45,8 +45,8 @@ def plain(documents, values):
             instances += [instance] if is_long else []
     if (subset := values.get("subset")) and subset < len(instances):
         generator = np.random.default_rng(values["subset_seed"])
-        chosen = np.sort(generator.choice(len(instances), subset, replace=False))
-        instances = [instances[i] for i in chosen]
+        numbers = np.sort(generator.choice(len(instances), subset, replace=False))
+        instances = [instances[i] for i in numbers]
     return instances
 
 
@@ -78,8 +78,8 @@ def test_streamed_instances_are_the_plain_ones(documents, values):
     built = build()
     assert built.documents.tolist() == [document for document, _ in expected]
     for side, name in enumerate(("src", "tgt")):
-        found = [[ids.tolist() for ids in built.sentences(i, name)] for i in range(len(built))]
-        assert found == [[pair[side] for pair in pairs] for _, pairs in expected]
+        tokens = [[ids.tolist() for ids in built.sentences(i, name)] for i in range(len(built))]
+        assert tokens == [[pair[side] for pair in pairs] for _, pairs in expected]
     counts = built.manifest["counts"]
     assert counts["documents"] == len({document for document, _ in expected})
     assert counts["instances_split"] - counts["instances_left_out"] == counts["instances"] == len(expected)
@@ -120,18 +120,18 @@ def plain_heads(documents, numbers):
 
     A document is a list of heads. `numbers` contains the instances of its units.
     """
-    kept, n_cut = [], 0
+    new_heads, n_cut = [], 0
     for heads, instances in zip(documents, numbers, strict=True):
-        rows, before = {}, len(kept)
+        rows, before = {}, len(new_heads)
         for unit in range(len(heads)):
             if instances[unit] >= 0:
                 rows[unit] = before + len(rows)
         for unit in rows:
             head = int(heads[unit])
             is_cut = head >= 0 and instances[head] != instances[unit]
-            kept.append(-1 if head < 0 or is_cut else rows[head])
+            new_heads.append(-1 if head < 0 or is_cut else rows[head])
             n_cut += is_cut
-    return kept, n_cut
+    return new_heads, n_cut
 
 
 @pytest.mark.parametrize("share", [1.0, 0.6, 0.0])
@@ -158,9 +158,9 @@ def test_trees_follow_selected_instances(tmp_path, share):
     n_inexact = sum(trees.n_inexact for trees in placed)
     assert list(counts.values()) == [len(edu_heads), n_cut, n_sentences_cut, n_inexact]
     for name, dtype in TREE_ARRAYS.items():
-        found = np.load(tmp_path / f"{name}.npy")
-        assert found.dtype == dtype
-        assert found.tolist() == expected[name]
+        array = np.load(tmp_path / f"{name}.npy")
+        assert array.dtype == dtype
+        assert array.tolist() == expected[name]
 
 
 # Document ids

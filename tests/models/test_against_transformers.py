@@ -80,8 +80,8 @@ def test_logits_are_equal(both):
         inputs = [torch.tensor([their_ids(family, symbols, trained, ids)]) for ids in (src, tgt)]
         with torch.no_grad():
             expected = theirs(input_ids=inputs[0], decoder_input_ids=inputs[1]).logits[0][:, columns]
-            found = trained.model.logits(our_states(trained, src, tgt))[:, words]
-        assert_close(found, expected)
+            scores = trained.model.logits(our_states(trained, src, tgt))[:, words]
+        assert_close(scores, expected)
 
 
 def our_states(trained, src, tgt):
@@ -96,13 +96,13 @@ def test_greedy_output_is_equal(both):
     family, theirs, symbols, trained = both
     settings = DecodingSettings(beam_size=1, max_length_ratio=1e-9, max_length_offset=MAX_WORDS)
     sources = [Source([trained.encode(line, "src")]) for line in SENTENCES]
-    found = dict(Translator(trained, settings).translate_sources(sources))
+    hypotheses = dict(Translator(trained, settings).translate_sources(sources))
     start = their_ids(family, symbols, trained, trained.marks.tgt_before)
     (end,) = their_ids(family, symbols, trained, [EOS])
     used = {"<s>", "<pad>", "<unk>", "<mask>", "en_XX", "de_DE", "fr_XX", "__en__", "__de__", "__fr__"}
     suppressed = [number for number, symbol in enumerate(symbols) if symbol in used]
     for number, source in enumerate(sources):
-        made = theirs.generate(
+        output = theirs.generate(
             torch.tensor([their_ids(family, symbols, trained, source.sentences[0])]),
             decoder_input_ids=torch.tensor([start]),
             decoder_start_token_id=start[0],
@@ -116,6 +116,6 @@ def test_greedy_output_is_equal(both):
             suppress_tokens=suppressed,
             eos_token_id=end,
         )[0].tolist()
-        words = made[len(start) :]
+        words = output[len(start) :]
         words = words[: words.index(end)] if end in words else words[:MAX_WORDS]
-        assert their_ids(family, symbols, trained, found[number].sentences[0]) == words
+        assert their_ids(family, symbols, trained, hypotheses[number].sentences[0]) == words

@@ -108,9 +108,9 @@ def literal(model, document, drafts):
 def test_a_model_computes_its_equations(values):
     model = make_model("cadec", context={"kind": "cadec", **values}).double()
     documents, drafts = random_documents(COUNTS, longest=4), random_drafts(COUNTS)
-    found, sentences = decoder_states(model, batch_of(model, documents, drafts)), iter(drafts)
+    states, sentences = decoder_states(model, batch_of(model, documents, drafts)), iter(drafts)
     expected = [literal(model, document, [next(sentences) for _ in document[0]]) for document in documents]
-    assert_close(found, torch.cat(expected), 1e-10)
+    assert_close(states, torch.cat(expected), 1e-10)
 
 
 @torch.no_grad()
@@ -120,7 +120,7 @@ def test_batch_equals_single_documents():
     drafts = np.split(np.array([None, *random_drafts(counts)], dtype=object)[1:], np.cumsum(counts)[:-1])
     together = decoder_states(model, batch_of(model, documents, np.concatenate(drafts)))
     pairs = zip(documents, drafts, strict=True)
-    alone = [decoder_states(model, batch_of(model, [document], own)) for document, own in pairs]
+    alone = [decoder_states(model, batch_of(model, [document], part)) for document, part in pairs]
     assert_close(together, torch.cat(alone), 1e-10)
 
 
@@ -130,10 +130,10 @@ def test_first_sentence_equals_the_sentence_model(mode):
     model = make_model("cadec", dropout=0.5).train(mode)
     documents = random_documents([1, 3], seed=1)
     batches = [batch_of(model, documents, context=context) for context in ("document", "none")]
-    found, plain = (decoder_states(model, batch) for batch in batches)
+    states, plain = (decoder_states(model, batch) for batch in batches)
     first = sum(len(sentence) - 1 for sentence in (*documents[0][1], documents[1][1][0]))
-    assert torch.equal(found[:first], plain[:first])
-    assert not torch.isclose(found[first:], plain[first:]).all(1).any()
+    assert torch.equal(states[:first], plain[:first])
+    assert not torch.isclose(states[first:], plain[first:]).all(1).any()
 
 
 @pytest.mark.parametrize("mode", [True, False])
@@ -165,26 +165,26 @@ def test_what_a_model_sees(is_attached, monkeypatch):
     generator = np.random.default_rng(2)
     src, tgt, drafts = ([random_sentence(generator, int(n)) for n in generator.integers(1, 4, N)] for _ in range(3))
     batch = batch_of(model, [(src, tgt)], drafts)
-    width, own = model.settings.width, batch.layout.drafts
-    sizes = len(batch.src_tokens_S), len(batch.tgt_inputs_N), len(own.inputs_N)
+    width, part = model.settings.width, batch.layout.drafts
+    sizes = len(batch.src_tokens_S), len(batch.tgt_inputs_N), len(part.inputs_N)
     leaves = [torch.zeros(size, width, requires_grad=True) for size in sizes]
     plain = model._embed
 
-    def embed_with_leaves(tokens, layout, side, **options):
-        return plain(tokens, layout, side, **options) + leaves[0 if side == "src" else 2 if layout is own.layout else 1]
+    def embed_with_leaves(tokens, layout, side, **more):
+        return plain(tokens, layout, side, **more) + leaves[0 if side == "src" else 2 if layout is part.layout else 1]
 
     monkeypatch.setattr(model, "_embed", embed_with_leaves)
     states = decoder_states(model, batch)
     tags = [np.repeat(np.arange(N), [len(s) - (i > 0) for s in side]) for i, side in enumerate((src, tgt, drafts))]
     direction = torch.randn(states.shape, generator=torch.Generator().manual_seed(1))
-    found = [np.zeros((N, N), dtype=bool) for _ in leaves]
+    matrices = [np.zeros((N, N), dtype=bool) for _ in leaves]
     for token, sentence in enumerate(tags[1]):
         output = (states[token] * direction[token]).sum()
         gradients = torch.autograd.grad(output, leaves, retain_graph=True, materialize_grads=True)
-        for seen, tag, gradient in zip(found, tags, gradients, strict=True):
+        for seen, tag, gradient in zip(matrices, tags, gradients, strict=True):
             np.logical_or.at(seen[sentence], tag, gradient.any(1).numpy())
         assert not gradients[1][token + 1 :].any()
-    for seen, expected in zip(found, SEEN[is_attached], strict=True):
+    for seen, expected in zip(matrices, SEEN[is_attached], strict=True):
         assert np.array_equal(seen, expected)
 
 
@@ -194,14 +194,14 @@ def test_what_a_model_sees(is_attached, monkeypatch):
 @pytest.fixture
 def notes(monkeypatch):
     """Labels and draft states that `translated` gets, before the target."""
-    found, plain = [], SecondDecoder.translated
+    calls, plain = [], SecondDecoder.translated
 
     def note(model, labels, states):
-        found.append((labels, states))
+        calls.append((labels, states))
         return plain(model, labels, states)
 
     monkeypatch.setattr(SecondDecoder, "translated", staticmethod(note))
-    return found
+    return calls
 
 
 def plain_draft(model, tokens, memory, length, noise):
@@ -235,11 +235,11 @@ def test_drafts_become_samples_or_greedy(mode, notes, monkeypatch):
     (words, states), _ = notes
     sentences = [torch.as_tensor(tokens) for src, _ in documents for tokens in src]
     expected = []
-    for tokens, own in zip(sentences, noise.split(lengths), strict=True):
+    for tokens, numbers in zip(sentences, noise.split(lengths), strict=True):
         memory = encode_sentence(model, tokens)
-        expected.append(plain_draft(model, tokens, memory, len(own), own if mode else None))
-    found = [part[: len(draft)].tolist() for part, draft in zip(words.split(lengths), expected, strict=True)]
-    assert found == expected
+        expected.append(plain_draft(model, tokens, memory, len(numbers), numbers if mode else None))
+    drafts = [part[: len(draft)].tolist() for part, draft in zip(words.split(lengths), expected, strict=True)]
+    assert drafts == expected
     n_early = sum(len(draft) < length for draft, length in zip(expected, lengths, strict=True))
     n_late = sum(EOS not in draft for draft in expected)
     assert n_early > 0
@@ -274,9 +274,9 @@ def test_half_of_the_drafts_are_references(notes):
     (words, _), (labels, _) = notes
     assert torch.equal(labels, batch.tgt_labels_N)
     ends = np.cumsum(batch.layout.tgt_lengths_G)
-    for own, reference in zip(np.split(words, ends[:-1]), np.split(labels, ends[:-1]), strict=True):
+    for draft, reference in zip(np.split(words, ends[:-1]), np.split(labels, ends[:-1]), strict=True):
         if len(reference) > 8:
-            shares.append(float((own == reference).float().mean()))
+            shares.append(float((draft == reference).float().mean()))
     is_reference = np.array(shares) > 0.5
     assert 0.4 < is_reference.mean() < 0.6
     assert np.array(shares)[is_reference].mean() == pytest.approx(0.8, abs=0.03)
@@ -295,11 +295,11 @@ def test_language_tags_leave_drafts_empty(monkeypatch, tmp_path):
 def test_random_words_take_the_place_of_words_alone():
     torch.manual_seed(0)
     labels = torch.tensor([7, 8, 9, EOS] * 5000)
-    found = corrupt(labels, labels != EOS, (6, 12))
-    assert set(found[labels != EOS].tolist()) == set(range(6, 12))
-    assert bool((found[labels == EOS] == EOS).all())
+    words = corrupt(labels, labels != EOS, (6, 12))
+    assert set(words[labels != EOS].tolist()) == set(range(6, 12))
+    assert bool((words[labels == EOS] == EOS).all())
     # Of 7 words, one is that of the reference.
-    assert float((found != labels)[labels != EOS].float().mean()) == pytest.approx(0.2 * 6 / 7, abs=0.01)
+    assert float((words != labels)[labels != EOS].float().mean()) == pytest.approx(0.2 * 6 / 7, abs=0.01)
 
 
 @pytest.mark.parametrize("has_bias", [True, False])
@@ -308,12 +308,12 @@ def test_words_are_drawn_as_they_are_distributed(has_bias, monkeypatch):
     state, table, n = torch.randn(1, 8), torch.randn(30, 8), 4000
     bias = torch.randn(30) if has_bias else None
     noise = (torch.arange(n) + 0.5) / n
-    found = draw_words(state.expand(n, 8), table, bias, noise)
+    words = draw_words(state.expand(n, 8), table, bias, noise)
     scores = state @ table.T + (0 if bias is None else bias)
-    assert_close(found.bincount(minlength=30) / n, (scores[0] / 0.5).softmax(0), 1e-3)
+    assert_close(words.bincount(minlength=30) / n, (scores[0] / 0.5).softmax(0), 1e-3)
     assert set(draw_words(state.expand(n, 8), table, bias, None).tolist()) == {int(scores.argmax())}
     monkeypatch.setitem(CHUNK_SCORES, "cpu", 30 * 7)
-    assert torch.equal(draw_words(state.expand(n, 8), table, bias, noise), found)
+    assert torch.equal(draw_words(state.expand(n, 8), table, bias, noise), words)
 
 
 def test_no_noise_is_too_high():

@@ -25,8 +25,8 @@ def hierarchical(module, row, before):
         return row
     vectors = [read(module.words, normalize(module.words_norm, row), states) for states in before]
     vectors = torch.stack([normalize(module.vectors_norm, vector) for vector in vectors])
-    found = read(module.sentences, normalize(module.sentences_norm, row), vectors)
-    return normalize(module.norm, join(module.gate, row, feed_forward(module.feed_forward, found)))
+    context = read(module.sentences, normalize(module.sentences_norm, row), vectors)
+    return normalize(module.norm, join(module.gate, row, feed_forward(module.feed_forward, context)))
 
 
 def plain_sparsemax(scores):
@@ -54,9 +54,9 @@ def selective(module, row, others):
             betas = ((states @ weights[1].T + biases[1])[:, part] @ query / scale).softmax(0)
             total = total + alpha * (betas @ (states @ weights[2].T + biases[2])[:, part])
         heads.append(total)
-    found = module.words.out.weight @ torch.cat(heads) + module.words.out.bias
-    found = normalize(module.norm, feed_forward(module.feed_forward, normalize(module.read_norm, found)))
-    return join(module.gate, row, found)
+    context = module.words.out.weight @ torch.cat(heads) + module.words.out.bias
+    context = normalize(module.norm, feed_forward(module.feed_forward, normalize(module.read_norm, context)))
+    return join(module.gate, row, context)
 
 
 def with_sentences_before(module, sentences, n):
@@ -107,8 +107,8 @@ def test_a_model_computes_its_equations(kind, values):
     model = make_model(kind, context={"kind": kind, **values}).double()
     documents = random_documents(COUNTS, longest=4)
     batch = make_batch(model.settings, documents)
-    found = decoder_states(model, batch)
-    assert_close(found, torch.cat([literal(model, document) for document in documents]), 1e-10)
+    states = decoder_states(model, batch)
+    assert_close(states, torch.cat([literal(model, document) for document in documents]), 1e-10)
 
 
 def without_words(n):
@@ -122,10 +122,10 @@ def test_without_context_equals_the_sentence_model(kind):
     model = make_model(kind).double()
     (src, tgt), *_ = random_documents([3], seed=1)
     document = (src[:1] + without_words(2), tgt) if kind == "san" else (src, tgt)
-    found = decoder_states(model, make_batch(model.settings, [document]))[: len(tgt[0]) - 1]
+    states = decoder_states(model, make_batch(model.settings, [document]))[: len(tgt[0]) - 1]
     for context in ("document", "none"):
         alone = make_batch(model.settings, [(src[:1], tgt[:1])], context=context)
-        assert_close(found, decoder_states(model, alone), 1e-10)
+        assert_close(states, decoder_states(model, alone), 1e-10)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -187,9 +187,9 @@ def test_sparsemax_is_the_nearest_point_of_the_simplex():
     generator = torch.Generator().manual_seed(0)
     for scale in (0.1, 1.0, 10.0):
         scores = scale * torch.randn(50, 7, generator=generator, dtype=torch.float64)
-        found = sparsemax(scores)
-        assert_close(found, torch.stack([plain_sparsemax(row) for row in scores]), 1e-12)
-        assert_close(found.sum(-1), torch.ones(50, dtype=torch.float64), 1e-12)
+        probabilities = sparsemax(scores)
+        assert_close(probabilities, torch.stack([plain_sparsemax(row) for row in scores]), 1e-12)
+        assert_close(probabilities.sum(-1), torch.ones(50, dtype=torch.float64), 1e-12)
     assert (sparsemax(torch.tensor([5.0, 0.0, 0.0])) == torch.tensor([1.0, 0.0, 0.0])).all()
     scores = torch.randn(4, 5, generator=generator, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(sparsemax, (scores,))

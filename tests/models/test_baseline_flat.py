@@ -51,9 +51,9 @@ def test_segments_are_added_to_keys_and_values(name, window):
     settings = make_model("flat_transformer", window_sentences=window).settings
     layout = layout_of(UGLY[name], settings)
     hidden, _ = random_inputs(layout, "encoder", WIDTH)
-    found = attention(hidden, None, partial(layout.grouping, "encoder"))
+    output = attention(hidden, None, partial(layout.grouping, "encoder"))
     expected = literal(attention, hidden, places(layout, "src"), window)
-    assert_equal_with_gradients(found, expected, [hidden, *attention.parameters()])
+    assert_equal_with_gradients(output, expected, [hidden, *attention.parameters()])
 
 
 def test_layers_reach_one_window_back():

@@ -77,9 +77,9 @@ def test_attentions_equal_their_equations(pattern, name):
     attention = randomize(build_attention(WIDTH, HEADS, pattern))
     layout = layout_of(UGLY[name], make_model("hybrid_context").settings)
     hidden, _ = random_inputs(layout, slot, WIDTH)
-    found = attention(hidden, None, partial(layout.grouping, slot))
+    output = attention(hidden, None, partial(layout.grouping, slot))
     expected = literal(attention, hidden, places(layout, side))
-    assert_equal_with_gradients(found, expected, [hidden, *attention.parameters()])
+    assert_equal_with_gradients(output, expected, [hidden, *attention.parameters()])
 
 
 def test_top_layer_is_whole_with_a_gate():

@@ -51,10 +51,10 @@ def test_one_attention_with_head_masks(slot, name):
     attention = randomize(build_attention(WIDTH, HEADS, "long_short"))
     layout = layout_of(UGLY[name], make_model("lstm_transformer").settings)
     query, memory = random_inputs(layout, slot, WIDTH)
-    found = attention(query, memory, partial(layout.grouping, slot))
+    output = attention(query, memory, partial(layout.grouping, slot))
     expected = literal(attention, query, memory, layout, slot)
     inputs = [query, *attention.parameters(), *([] if memory is None else [memory])]
-    assert_equal_with_gradients(found, expected, inputs)
+    assert_equal_with_gradients(output, expected, inputs)
 
 
 def test_heads_must_be_shared_evenly():

@@ -23,17 +23,17 @@ def attend(attention, grouping, *, seed=0, dtype=torch.float32):
 
 @pytest.mark.parametrize("is_causal", [False, True])
 @pytest.mark.parametrize("lengths", LENGTHS)
-@pytest.mark.parametrize("kept", [0, 2**25])
+@pytest.mark.parametrize("max_weights", [0, 2**25])
 @pytest.mark.parametrize("size", [1, 2, 4, 64])
-def test_blocks_equal_the_dense_formula(lengths, is_causal, kept, size, monkeypatch):
-    for name, value in (("BLOCK_QUERIES", size), ("WIDE_BLOCK_QUERIES", size), ("MAX_KEPT_WEIGHTS", kept)):
+def test_blocks_equal_the_dense_formula(lengths, is_causal, max_weights, size, monkeypatch):
+    for name, value in (("BLOCK_QUERIES", size), ("WIDE_BLOCK_QUERIES", size), ("MAX_KEPT_WEIGHTS", max_weights)):
         monkeypatch.setattr(kernels, name, value)
     monkeypatch.setattr(kernels, "_pays_in_blocks", lambda *_: True)
     queries, keys = (np.array(n) for n in LENGTHS[lengths])
     starts = np.cumsum(queries) - keys if lengths == "window" else np.cumsum(keys) - keys
     grouping = Grouping.of_ranges(queries, starts, keys, is_causal=is_causal)
-    for found, expected in zip(attend(padded_attention, grouping), attend(dense_attention, grouping), strict=True):
-        assert_close(found, expected)
+    for result, expected in zip(attend(padded_attention, grouping), attend(dense_attention, grouping), strict=True):
+        assert_close(result, expected)
 
 
 @pytest.mark.parametrize("is_causal", [False, True])
@@ -41,6 +41,6 @@ def test_blocks_equal_the_dense_formula(lengths, is_causal, kept, size, monkeypa
 def test_long_groups_equal_the_dense_formula(is_causal, dtype):
     lengths = np.array([700, 1, 610])
     grouping = Grouping.of_ranges(lengths, np.cumsum(lengths) - lengths, lengths, is_causal=is_causal)
-    found, expected = attend(padded_attention, grouping, dtype=dtype), attend(dense_attention, grouping)
-    for a, b in zip(found, expected, strict=True):
+    results, expected = attend(padded_attention, grouping, dtype=dtype), attend(dense_attention, grouping)
+    for a, b in zip(results, expected, strict=True):
         assert_close(a.float(), b, 1e-5 if dtype == torch.float32 else 3e-2)

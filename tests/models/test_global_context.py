@@ -57,10 +57,10 @@ def literal_memory(model, batch):
 def test_the_document_model_is_equations_1_to_7(name, context_layers):
     model = make_model("global_context", encoder_layers=3, context={"layers": context_layers}).double()
     batch = make_case(LAYOUTS[name])
-    found, expected = model.encode(batch.src_tokens_S, batch.layout), literal_memory(model, batch)
-    assert_close(found, expected, 1e-10)
+    states, expected = model.encode(batch.src_tokens_S, batch.layout), literal_memory(model, batch)
+    assert_close(states, expected, 1e-10)
     gradients = []
-    for memory in (found, expected):
+    for memory in (states, expected):
         logits = model.logits(model.decode(batch.tgt_inputs_N, memory, batch.layout))
         loss = torch.nn.functional.cross_entropy(logits, batch.tgt_labels_N)
         gradients.append(torch.autograd.grad(loss, list(model.parameters())))
@@ -106,7 +106,7 @@ def test_only_document_positions_tell_the_order(positions, sees_order):
         plain, moved = (
             torch.split(decoder_states(model, batch), batch.layout.tgt_lengths_G.tolist()) for batch in batches
         )
-    differences = [float((plain[i] - moved[place]).abs().max()) for place, i in enumerate(order)]
+    differences = [float((plain[i] - moved[position]).abs().max()) for position, i in enumerate(order)]
     assert max(differences) > 1e-2 if sees_order else max(differences) < 1e-5
     alone = [
         decoder_states(model, make_batch(model.settings, [(src, tgt)], context=context))
@@ -132,10 +132,10 @@ one pair and 5.6 M for the other. The two models for the second pair therefore c
 @pytest.mark.parametrize("pair", TABLE_9)
 def test_numbers_of_parameters_are_those_of_table_9(pair):
     plain_symbols, own_symbols, *published = TABLE_9[pair]
-    found = []
+    sizes = []
     for architecture, n_symbols in (("sentence_transformer", plain_symbols), ("global_context", own_symbols)):
         settings = ModelSettings.load(SIZES["base"] | ARCHITECTURES[architecture], where="model")
         with torch.device("meta"):
             model = build_transformer(settings, n_symbols)
-        found.append(sum(parameter.numel() for parameter in model.parameters()) / 1e6)
-    assert found == pytest.approx(published, rel=0.01)
+        sizes.append(sum(parameter.numel() for parameter in model.parameters()) / 1e6)
+    assert sizes == pytest.approx(published, rel=0.01)

@@ -34,11 +34,11 @@ def test_marks_surround_the_same_words():
     assert (
         plain.with_boundaries(BoundaryTokens()).src_tokens_S.tolist() == plain.src_tokens_S.tolist()
     )  # the marks of instances
-    found = plain.with_boundaries(BoundaryTokens(src_before=(), src_after=(EOS, 7), tgt_before=(EOS, 8)))
-    assert found.src_tokens_S.tolist() == [9, 10, EOS, 7, EOS, 7]
-    assert found.src_lengths_G.tolist() == [4, 2]
-    assert found.tgt_tokens_N.tolist() == [EOS, 8, 9, 10, EOS, EOS, 8, EOS]
-    assert found.tgt_lengths_G.tolist() == [5, 3]
+    batch = plain.with_boundaries(BoundaryTokens(src_before=(), src_after=(EOS, 7), tgt_before=(EOS, 8)))
+    assert batch.src_tokens_S.tolist() == [9, 10, EOS, 7, EOS, 7]
+    assert batch.src_lengths_G.tolist() == [4, 2]
+    assert batch.tgt_tokens_N.tolist() == [EOS, 8, 9, 10, EOS, EOS, 8, EOS]
+    assert batch.tgt_lengths_G.tolist() == [5, 3]
 
 
 def test_a_source_sentence_needs_a_mark():
@@ -93,14 +93,14 @@ def test_forced_first_label_is_no_word(architecture):
     layout = AttentionLayout.of_source(np.array([5, 3]), np.array([2]), settings=model.settings)
     symbols = TargetSymbols(start=EOS, forced=BOS)
     settings = DecodingSettings(beam_size=1, max_length_ratio=1e-9, max_length_offset=5)
-    (found, *_) = search_instances(DecodingModel(model), np.concatenate(src), layout, settings, symbols)[0]
-    assert len(found.sentences) == 2
-    assert all(1 <= len(words) <= 5 for words in found.sentences)
-    assert not {BOS, EOS} & {word for words in found.sentences for word in words}
-    tgt = [np.array([EOS, BOS, *words, EOS]) for words in found.sentences]
+    (hypothesis, *_) = search_instances(DecodingModel(model), np.concatenate(src), layout, settings, symbols)[0]
+    assert len(hypothesis.sentences) == 2
+    assert all(1 <= len(words) <= 5 for words in hypothesis.sentences)
+    assert not {BOS, EOS} & {word for words in hypothesis.sentences for word in words}
+    tgt = [np.array([EOS, BOS, *words, EOS]) for words in hypothesis.sentences]
     batch = make_batch(model.settings, [(src, tgt)])
     with torch.no_grad():
         states = decoder_states(model, batch)
         scores = model.logits(states).log_softmax(-1)
     expected = scores.gather(1, batch.tgt_labels_N[:, None]).sum()
-    assert_close(torch.tensor(found.log_probability), expected, 1e-4)
+    assert_close(torch.tensor(hypothesis.log_probability), expected, 1e-4)

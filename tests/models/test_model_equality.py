@@ -47,9 +47,9 @@ def test_loss_and_gradients_equal_the_dense_mask(architecture, seed):
     batch = make_batch(model.settings, random_documents(COUNTS, seed=seed))
     ours, theirs = LossModule(model, 0.1)(batch), dense_loss(model, batch, 0.1)
     assert_close(ours, theirs)
-    for found, expected in zip(gradients(model, ours), gradients(model, theirs), strict=True):
+    for gradient, expected in zip(gradients(model, ours), gradients(model, theirs), strict=True):
         # Rounding adds up over the layers, differently on each kind of CPU. One attention alone is held to 1e-5.
-        assert_close(found, expected, 5e-5)
+        assert_close(gradient, expected, 5e-5)
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
@@ -119,8 +119,8 @@ def test_losses_ignore_the_marks(architecture, tags, before, tmp_path):
         settings,
         marks=boundary_tokens(settings.marks, study.vocabulary, study.pipeline),
     )
-    chosen = batch.tgt_labels_N[batch.is_word_or_end_N]
-    assert chosen.tolist() == [symbol for symbol in instances.tgt_tokens.tolist() if symbol != BOS]
+    labels = batch.tgt_labels_N[batch.is_word_or_end_N]
+    assert labels.tolist() == [symbol for symbol in instances.tgt_tokens.tolist() if symbol != BOS]
 
 
 # Positions

@@ -61,8 +61,8 @@ def check_cached_decoding(model):
     """Compare with teacher forcing. Returns the layout of the five sentences."""
     generator = np.random.default_rng(0)
     source = [random_sentence(generator, n, 40) for n in (3, 0, 5, 2, 6)]
-    (found,) = search(model, [source], beam_size=3)
-    for hypothesis in found:
+    (hypotheses,) = search(model, [source], beam_size=3)
+    for hypothesis in hypotheses:
         expected = teacher_forced(model, source, hypothesis.sentences)
         assert hypothesis.log_probability == pytest.approx(expected, rel=1e-5, abs=1e-4)
     return pack_sources(model, [source])[1]

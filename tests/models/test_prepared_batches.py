@@ -26,9 +26,9 @@ def batch_of(architecture, *, seed=1, **options):
 
 
 def tensors_of(batch) -> list[Tensor]:
-    found = []
-    map_leaves(batch, found.append)
-    return found
+    tensors = []
+    map_leaves(batch, tensors.append)
+    return tensors
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
@@ -55,10 +55,10 @@ def test_pinned_batch_shares_one_buffer(architecture, monkeypatch):
     pinned = batch.pin_memory()
     assert pinned.pin_memory() is pinned
     assert {tensor.untyped_storage().data_ptr() for tensor in tensors_of(pinned)} == {pinned.buffer.data_ptr()}
-    for found, original in zip(tensors_of(pinned), tensors_of(batch), strict=True):
-        assert found.dtype == original.dtype
-        assert torch.equal(found, original)
-        assert found.data_ptr() % 16 == 0
+    for copy, original in zip(tensors_of(pinned), tensors_of(batch), strict=True):
+        assert copy.dtype == original.dtype
+        assert torch.equal(copy, original)
+        assert copy.data_ptr() % 16 == 0
     assert torch.equal(LossModule(model, 0.1)(pinned), expected)
 
 

@@ -80,12 +80,12 @@ def test_logits_equal_the_published_formula(published):
         logits = trained.model.logits(decoder_states(trained.model, batch))
     first = N_SPECIALS if published.family == "marian" else trained.vocabulary.n_specials
     words = list(range(first, len(trained.vocabulary)))
-    chosen = [EOS, 3, *words]
+    columns = [EOS, 3, *words]
     expected = [
         published.reference.logits(published.their_ids(src), published.their_ids(tgt[:-1]))
         for src, tgt in zip(sources, targets, strict=True)
     ]
-    assert_close(logits[:, chosen], torch.cat(expected)[:, published.their_ids(chosen)])
+    assert_close(logits[:, columns], torch.cat(expected)[:, published.their_ids(columns)])
 
 
 def test_marks_are_those_of_the_model(published):
@@ -373,8 +373,8 @@ def test_codes_name_hidden_languages(tmp_path):
     assert set(trained.languages) == {"eng", "deu", "fr"}
     expected = import_model(tmp_path, languages=("en", "de"))
     settings = DecodingSettings(beam_size=1)
-    found, wanted = (Translator(model, settings).translate_documents([SENTENCES]) for model in (trained, expected))
-    assert found == wanted
+    texts, wanted = (Translator(model, settings).translate_documents([SENTENCES]) for model in (trained, expected))
+    assert texts == wanted
 
 
 def test_ambiguous_languages_need_symbols(tmp_path):
@@ -394,11 +394,11 @@ def test_greedy_output_equals_the_published_formula(published):
     limits = {"max_length_ratio": 1e-9, "max_length_offset": 12}
     translator = Translator(trained, DecodingSettings(beam_size=1, **limits))
     sources = [Source([trained.encode(line, "src")]) for line in SENTENCES]
-    found = {number: hypothesis.sentences[0] for number, hypothesis in translator.translate_sources(sources)}
+    translations = {number: hypothesis.sentences[0] for number, hypothesis in translator.translate_sources(sources)}
     unused = {"<s>", "<pad>", "<unk>", "<mask>", *LANGUAGES, "__en__", "__de__", "__fr__"}
     banned = [row for row, symbol in enumerate(published.symbols) if symbol in unused]
     start = published.their_ids(trained.marks.tgt_before)
     (end,) = published.their_ids([EOS])
     for number, source in enumerate(sources):
         expected = published.reference.greedy(published.their_ids(source.sentences[0]), start, end, banned, 12)
-        assert published.their_ids(found[number]) == expected
+        assert published.their_ids(translations[number]) == expected

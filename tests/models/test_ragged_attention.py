@@ -136,8 +136,8 @@ def test_combined_attention_is_equation_10(slot):
         read(part, query, query if memory is None else memory, literal_mask(layout, slot, pattern))
         for part, pattern in ((attention.group, "group"), (attention.global_, "global"))
     )
-    found = attention(query, memory, partial(layout.grouping, slot))
-    assert_equal_with_gradients(found, join(attention.gate, group, wide), list(attention.parameters()))
+    output = attention(query, memory, partial(layout.grouping, slot))
+    assert_equal_with_gradients(output, join(attention.gate, group, wide), list(attention.parameters()))
 
 
 @pytest.mark.parametrize(("slot", "pattern"), SLOTS)
@@ -202,9 +202,9 @@ def test_gpu_varlen_path_equals_the_formula(slot, pattern, switch, monkeypatch):
     inputs = [torch.randn(size, 4, 32, device="cuda", dtype=torch.bfloat16) for size in (n, m, m)]
     inputs = [tensor.requires_grad_() for tensor in inputs]
     floats = [tensor.detach().float().requires_grad_() for tensor in inputs]
-    found, expected = ragged_attention(*inputs, grouping), dense_attention(*floats, grouping)
-    torch.testing.assert_close(found.float(), expected, atol=2e-2, rtol=2e-2)
-    found.float().square().sum().backward()
+    output, expected = ragged_attention(*inputs, grouping), dense_attention(*floats, grouping)
+    torch.testing.assert_close(output.float(), expected, atol=2e-2, rtol=2e-2)
+    output.float().square().sum().backward()
     expected.square().sum().backward()
     for half, single in zip(inputs, floats, strict=True):
         torch.testing.assert_close(half.grad.float(), single.grad, atol=5e-2, rtol=5e-2)
@@ -261,5 +261,5 @@ def test_varlen_path_hands_over_the_right_ranges(monkeypatch, slot, pattern):
     monkeypatch.setattr(varlen, "find_varlen", lambda: loop)
     layout = make_layout([[(3, 4), (1, 1), (6, 2), (2, 2)], [(2, 5)]])
     inputs = make_inputs(layout, slot)
-    found = varlen_attention(*inputs, layout.grouping(slot, pattern))
-    assert_equal_with_gradients(found, literal_attention(*inputs, layout, slot, pattern), inputs)
+    output = varlen_attention(*inputs, layout.grouping(slot, pattern))
+    assert_equal_with_gradients(output, literal_attention(*inputs, layout, slot, pattern), inputs)

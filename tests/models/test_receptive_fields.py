@@ -61,8 +61,8 @@ WHOLE = {
 
 @pytest.mark.parametrize("architecture", WHOLE)
 def test_which_sentences_a_model_sees(architecture):
-    for found, expected in zip(model_influence(make_model(architecture)), WHOLE[architecture], strict=True):
-        assert np.array_equal(found, expected)
+    for matrix, expected in zip(model_influence(make_model(architecture)), WHOLE[architecture], strict=True):
+        assert np.array_equal(matrix, expected)
 
 
 @pytest.mark.parametrize(("window", "layers", "reach"), [(0, 1, 0), (1, 1, 1), (2, 1, 2), (1, 2, 2), (4, 1, 4)])
@@ -115,17 +115,17 @@ def test_each_attention_sees_what_its_preset_says(architecture, upper_layers):
         patterns = LAYERS[architecture][layer >= 3 - upper_layers]
         for slot, pattern in zip(("encoder", "decoder", "cross"), patterns, strict=True):
             expected = VISIBLE[pattern] & PAST if slot == "decoder" else VISIBLE[pattern]
-            found = attention_influence(model, slot, layer)
-            assert np.array_equal(found, expected), (layer, slot)
+            matrix = attention_influence(model, slot, layer)
+            assert np.array_equal(matrix, expected), (layer, slot)
 
 
 # Isolation: another token in one sentence
 
 
-def change(document, side, sentence, place):
+def change(document, side, sentence, position):
     changed = tuple([array.copy() for array in sentences] for sentences in document)
-    token = changed[side][sentence][place]
-    changed[side][sentence][place] = token + 1 if token < 20 else token - 1
+    token = changed[side][sentence][position]
+    changed[side][sentence][position] = token + 1 if token < 20 else token - 1
     return changed
 
 
@@ -199,8 +199,8 @@ def test_combined_layers_are_set_separately():
         "cross_attention": {"lower": "group", "upper": "combined", "upper_layers": 1},
     }
     model = make_model("g_transformer", encoder_layers=3, decoder_layers=3, **values)
-    found = [
+    counts = [
         sum(attention_influence(model, slot, layer).sum() > N for layer in range(3))
         for slot in ("encoder", "decoder", "cross")
     ]
-    assert found == [2, 0, 1]
+    assert counts == [2, 0, 1]

@@ -111,10 +111,10 @@ def check_fusion(layout, slot, pattern):
     attention = randomize(build_attention(WIDTH, HEADS, pattern))
     query, memory = random_inputs(layout, slot, WIDTH)
     masks = {"group": literal_mask(layout, slot, "group"), "rst": literal_mask(layout, slot, "rst")}
-    found = attention(query, memory, partial(layout.grouping, slot))
+    output = attention(query, memory, partial(layout.grouping, slot))
     expected = literal_fusion(attention, pattern, query, memory, masks)
     inputs = [query, *attention.parameters(), *([] if memory is None else [memory])]
-    assert_equal_with_gradients(found, expected, inputs)
+    assert_equal_with_gradients(output, expected, inputs)
 
 
 @pytest.mark.parametrize("slot", SLOTS)
@@ -163,7 +163,7 @@ def test_whole_models_equal_the_dense_mask(monkeypatch, architecture):
     model = make_model(architecture).double()
     documents = random_documents(COUNTS)
     batch = make_batch(model.settings, documents, document_trees(documents, open_B=OPEN))
-    found = loss_and_gradients(model, batch)
+    results = loss_and_gradients(model, batch)
 
     def attend(query, key, value, grouping, adjust):
         assert adjust is None
@@ -171,8 +171,8 @@ def test_whole_models_equal_the_dense_mask(monkeypatch, architecture):
 
     monkeypatch.setattr(multi_head, "ragged_attention", attend)
     expected = loss_and_gradients(model, batch)
-    assert_close(found[0], expected[0], 1e-12)
-    for gradient, wanted in zip(found[1], expected[1], strict=True):
+    assert_close(results[0], expected[0], 1e-12)
+    for gradient, wanted in zip(results[1], expected[1], strict=True):
         assert_close(gradient, wanted, 1e-10)
 
 
@@ -191,9 +191,9 @@ def test_with_everything_open_parallel_is_g_transformer_exactly(trees):
     weights = {name.replace(".global_.", ".rst."): value for name, value in g_transformer.state_dict().items()}
     rst.load_state_dict(weights)
     expected = loss_and_gradients(g_transformer, make_batch(g_transformer.settings, documents))
-    found = loss_and_gradients(rst, make_batch(rst.settings, documents, batch_trees))
-    assert torch.equal(found[0], expected[0])
-    assert all(torch.equal(*pair) for pair in zip(found[1], expected[1], strict=True))
+    results = loss_and_gradients(rst, make_batch(rst.settings, documents, batch_trees))
+    assert torch.equal(results[0], expected[0])
+    assert all(torch.equal(*pair) for pair in zip(results[1], expected[1], strict=True))
     closed = loss_and_gradients(rst, make_batch(rst.settings, documents, document_trees(documents)))
     assert not torch.equal(closed[0], expected[0])
 
@@ -224,11 +224,11 @@ def test_output_depends_on_related_units(slot, pattern):
 def test_collated_trees_are_those_of_the_instances(study_files):
     instance_set = load_instances(study_files.instances("trees"))
     lengths = [[len(s) for s in instance_set.sentences(i, "src")] for i in range(len(instance_set))]
-    chosen = [3, 0, 5]
-    found = collate(instance_set, chosen, model_settings("rst_mix")).layout.trees
-    expected = BatchTrees.join([random_trees(lengths[i], seed=i) for i in chosen])
+    numbers = [3, 0, 5]
+    tree_batch = collate(instance_set, numbers, model_settings("rst_mix")).layout.trees
+    expected = BatchTrees.join([random_trees(lengths[i], seed=i) for i in numbers])
     for name, array in vars(expected).items():
-        assert np.array_equal(getattr(found, name), array), name
-    assert collate(instance_set, chosen, model_settings("g_transformer")).layout.trees is None
+        assert np.array_equal(getattr(tree_batch, name), array), name
+    assert collate(instance_set, numbers, model_settings("g_transformer")).layout.trees is None
     without = load_instances(study_files.instances("documents"))
-    assert collate(without, chosen, model_settings("rst_mix")).layout.trees is None
+    assert collate(without, numbers, model_settings("rst_mix")).layout.trees is None

@@ -76,11 +76,11 @@ def test_groups_of_up_to_128_equal_the_formula(kernels, monkeypatch, dtype, widt
     monkeypatch.setattr(kernels, "tile", lambda *_: getattr(kernels, tile))
     inputs, offsets = random_rows(dtype, width, [part[:n_groups] for part in LENGTHS])
     results = kernels.forward(*inputs[1:], offsets, is_causal)
-    found = kernels.backward(*inputs, results, offsets, is_causal)
+    our_gradients = kernels.backward(*inputs, results, offsets, is_causal)
     floats = [rows.float() for rows in inputs]
     expected = PlainKernels.forward(*floats[1:], offsets, is_causal)
     gradients = PlainKernels.backward(*floats, expected, offsets, is_causal)
-    for ours, plain in zip((*results, *found), (*expected, *gradients), strict=True):
+    for ours, plain in zip((*results, *our_gradients), (*expected, *gradients), strict=True):
         assert ours.isfinite().all()
         assert (ours.float() - plain).norm() < TOLERANCES[dtype] * plain.norm()
 
@@ -126,7 +126,7 @@ def test_all_patterns_equal_attention_token_by_token(kernels, monkeypatch, slot,
         seen += [list(range(first, first + (m - n + i + 1 if grouping.is_causal else m))) for i in range(n)]
         first += m
     *inputs, adjust = part.inputs(query, memory, grouping)
-    found = varlen_attention(*inputs, grouping, adjust).flatten(1)
+    output = varlen_attention(*inputs, grouping, adjust).flatten(1)
     # Once more: each gradient needs a graph of its own.
     query_NHK, key_MHK, value_MHK, adjust = part.inputs(query, memory, grouping)
     key_PHK, value_PHK = (rows[torch.from_numpy(grouping.key_rows)] for rows in (key_MHK, value_MHK))
@@ -138,7 +138,7 @@ def test_all_patterns_equal_attention_token_by_token(kernels, monkeypatch, slot,
         lambda i, j, h: value_PHK[j, h],
     )  # fmt: skip
     wanted = [query, *(() if memory is None else (memory,)), *part.parameters()]
-    assert_equal_with_gradients(found, expected, wanted)
+    assert_equal_with_gradients(output, expected, wanted)
 
 
 # Which kernel
@@ -158,8 +158,8 @@ def run(n_groups, n, m, width=8, longest=None):
         lengths = [np.append(part, longest) for part in lengths]
     inputs, offsets = random_rows(torch.float32, width, lengths)
     arguments = [rows.requires_grad_() for rows in inputs[1:]]
-    found = varlen.attention(*arguments, *offsets, *(int(part.max()) for part in lengths), window_size=(-1, -1))
-    found.sum().backward()
+    output = varlen.attention(*arguments, *offsets, *(int(part.max()) for part in lengths), window_size=(-1, -1))
+    output.sum().backward()
 
 
 @pytest.mark.parametrize(
@@ -194,9 +194,9 @@ class Wrong(PlainKernels):
 
     @staticmethod
     def backward(*arguments):
-        found = PlainKernels.backward(*arguments)
-        found[2][arguments[5][1][1:].long() - 1] = 0
-        return found
+        gradients = PlainKernels.backward(*arguments)
+        gradients[2][arguments[5][1][1:].long() - 1] = 0
+        return gradients
 
 
 def broken(*_):

@@ -52,15 +52,15 @@ def choose(text, ours=OURS, theirs=THEIRS, *, aligned=True, **layout):
 
 def test_the_largest_differences_come_first_with_their_context(text):
     values, _ = choose(text, count=2, context=1)
-    shown = list(values[["case", "part", "text"]].itertuples(index=False, name=None))
-    assert shown[:5] == [
+    rows = list(values[["case", "part", "text"]].itertuples(index=False, name=None))
+    assert rows[:5] == [
         ("a, sentence 2", "source −1", "s0"),
         ("a, sentence 2", "source", "s1"),
         ("a, sentence 2", "reference", "die Katze"),
         ("a, sentence 2", "old", "xxxx"),
         ("a, sentence 2", "New", "die Katze"),
     ]
-    assert [row[0] for row in shown[5:]] in (["b, sentence 2"] * 5, ["a, sentence 3"] * 5)
+    assert [row[0] for row in rows[5:]] in (["b, sentence 2"] * 5, ["a, sentence 3"] * 5)
     assert values["chrF"].tolist()[3:5] == [0, pytest.approx(100)]
 
 

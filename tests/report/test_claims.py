@@ -44,13 +44,13 @@ def judged(rows, *comparisons, histories=(), control=None, **keys):
     ],
 )  # fmt: skip
 def test_relation_is_parsed(text, weights, constant, kind):
-    (found,) = parse_comparison(text)
-    assert (found.weights, found.constant, found.kind) == (weights, constant, kind)
+    (comparison,) = parse_comparison(text)
+    assert (comparison.weights, comparison.constant, comparison.kind) == (weights, constant, kind)
 
 
 def test_a_bound_and_a_chain():
-    (found,) = parse_comparison("|a - b| <= 1.5")
-    assert (found.weights, found.kind, found.bound) == ({A: 1, B: -1}, "within", 1.5)
+    (comparison,) = parse_comparison("|a - b| <= 1.5")
+    assert (comparison.weights, comparison.kind, comparison.bound) == ({A: 1, B: -1}, "within", 1.5)
     first, second = parse_comparison("a > b >= c")
     assert (first.text, first.kind, first.weights) == ("a > b", "above", {A: 1, B: -1})
     assert (second.text, second.kind, second.weights) == ("b >= c", "not below", {B: 1, C: -1})
@@ -96,21 +96,21 @@ def test_contradictions_in_a_claim_are_named(keys, message):
 
 @pytest.mark.parametrize("keys", [{}, {"metric": "dev_loss", "test": None, "step": 50}])
 def test_default_settings_equal_the_command(keys):
-    given = claim("a > b", **keys)
-    assert Claim.load(given.model_dump(mode="json"), where="claim") == given
+    original = claim("a > b", **keys)
+    assert Claim.load(original.model_dump(mode="json"), where="claim") == original
 
 
 # Intervals and verdicts.
 
 
 def test_interval_equals_the_paired_t_test():
-    found = judged(of_seeds("a", 12.0, 14.0, 13.0) + of_seeds("b", 10.0, 11.0, 12.0), "a > b").findings[0]
+    finding = judged(of_seeds("a", 12.0, 14.0, 13.0) + of_seeds("b", 10.0, 11.0, 12.0), "a > b").findings[0]
     differences = [2.0, 3.0, 1.0]
     half = 2.919986 * stdev(differences) / math.sqrt(3)  # t of 0.95 with two degrees of freedom
-    assert found.seeds == (1, 2, 3)
-    assert found.mean == pytest.approx(2.0)
-    assert found.sd == pytest.approx(1.0)
-    assert (found.low, found.high) == pytest.approx((2 - half, 2 + half), abs=1e-5)
+    assert finding.seeds == (1, 2, 3)
+    assert finding.mean == pytest.approx(2.0)
+    assert finding.sd == pytest.approx(1.0)
+    assert (finding.low, finding.high) == pytest.approx((2 - half, 2 + half), abs=1e-5)
 
 
 @pytest.mark.parametrize("groups", [None, "50 60 70"])
@@ -134,10 +134,10 @@ def test_common_difficulty_widens_no_interval():
     better, no_better, other_verses = hard + 0.37 + noise[0], hard + noise[1], rng.permutation(hard) + 0.37
     expected = {"supported": better, "refuted": no_better, "underpowered": other_verses}
     for verdict, values in expected.items():
-        found = judged(verses("a", values) + b, "a > b", metric="log probability", margin=0.2)
-        assert found.verdict == verdict
-    found = judged(verses("a", better) + b, "a > b", metric="log probability").findings[0]
-    assert found.high - found.mean == pytest.approx(1.729 / math.sqrt(2000), rel=0.35)
+        result = judged(verses("a", values) + b, "a > b", metric="log probability", margin=0.2)
+        assert result.verdict == verdict
+    result = judged(verses("a", better) + b, "a > b", metric="log probability").findings[0]
+    assert result.high - result.mean == pytest.approx(1.729 / math.sqrt(2000), rel=0.35)
 
 
 def test_groups_of_several_distances_count_by_their_items():
@@ -171,8 +171,8 @@ def test_groups_of_several_distances_count_by_their_items():
     ],
 )
 def test_interval_against_the_margin_decides(comparison, margin, low, high, verdict):
-    (found,) = parse_comparison(comparison)
-    assert decide(found, low, high, margin=margin) == verdict
+    (relation,) = parse_comparison(comparison)
+    assert decide(relation, low, high, margin=margin) == verdict
 
 
 def test_equal_scores_are_not_worse():
@@ -210,8 +210,8 @@ def test_without_enough_seeds_there_is_no_verdict(rows):
 
 def test_the_seeds_that_all_systems_have_are_compared():
     rows = of_seeds("a", 9.0, 8.0, 7.0, 100.0) + of_seeds("b", 5.0, math.nan, 3.0)
-    found = judged(rows, "a > b", min_seeds=2).findings[0]
-    assert (found.seeds, found.mean, found.verdict) == ((1, 3), 4.0, "supported")
+    finding = judged(rows, "a > b", min_seeds=2).findings[0]
+    assert (finding.seeds, finding.mean, finding.verdict) == ((1, 3), 4.0, "supported")
 
 
 def test_datasets_of_one_relation_are_kept_apart():
@@ -261,9 +261,9 @@ def test_failed_control_precedes_missing_scores():
     ],
 )
 def test_effects_that_ten_seeds_cannot_show_are_underpowered(values, verdict):
-    found = judged(of_seeds("a", *values) + of_seeds("b", 0.0, 0.0, 0.0), "a > b").findings[0]
-    assert found.verdict == verdict
-    assert found.detectable == pytest.approx(2.6969 * found.sd / math.sqrt(10), rel=1e-4)
+    finding = judged(of_seeds("a", *values) + of_seeds("b", 0.0, 0.0, 0.0), "a > b").findings[0]
+    assert finding.verdict == verdict
+    assert finding.detectable == pytest.approx(2.6969 * finding.sd / math.sqrt(10), rel=1e-4)
 
 
 def family(**scores):
@@ -352,23 +352,23 @@ TRAININGS = [training("a", seed) for seed in (1, 2, 3)]
     ],
 )
 def test_history_is_read_at_an_update(metric, step, value):
-    found = judged([], "a > 0", histories=TRAININGS, metric=metric, test=None, step=step)
-    assert found.verdict == ("not run" if value is None else "supported")
+    conclusion = judged([], "a > 0", histories=TRAININGS, metric=metric, test=None, step=step)
+    assert conclusion.verdict == ("not run" if value is None else "supported")
     if value is not None:
-        assert found.findings[0].mean == value
+        assert conclusion.findings[0].mean == value
 
 
 def test_of_equal_losses_the_first_is_the_best():
     runs = [history("a", seed, step=[1, 2, 3], dev_loss=[4, 3, 3], below_uniform_cross=[7, 6, 5]) for seed in (1, 2, 3)]
-    found = judged([], "a > 0", histories=runs, metric="below_uniform_cross", test=None)
-    assert found.findings[0].mean == 6
+    conclusion = judged([], "a > 0", histories=runs, metric="below_uniform_cross", test=None)
+    assert conclusion.findings[0].mean == 6
 
 
 def test_the_update_at_which_a_loss_is_reached():
     """Losses are 4, 5 and 6 at update 50, 2, 3 and 4 at 150."""
-    found = judged([], "a > 0", histories=TRAININGS, metric="dev_loss", test=None, first_step_below=4.5)
-    assert {seed: each.value for seed, each in found.measured[A].items()} == {1: 50, 2: 150, 3: 150}
-    assert found.verdict == "supported"
+    conclusion = judged([], "a > 0", histories=TRAININGS, metric="dev_loss", test=None, first_step_below=4.5)
+    assert {seed: each.value for seed, each in conclusion.measured[A].items()} == {1: 50, 2: 150, 3: 150}
+    assert conclusion.verdict == "supported"
 
 
 @pytest.mark.parametrize(
@@ -386,8 +386,8 @@ def test_the_update_at_which_a_loss_is_reached():
 def test_unreached_update_is_the_last(comparison, verdict, low, high):
     """Seed 1 reaches 2.5 at update 150. The other losses stay above it until the end, at update 200."""
     histories = [training(system, seed=seed) for system in "ab" for seed in (1, 2, 3)]
-    found = judged([], comparison, histories=histories, metric="dev_loss", test=None, first_step_below=2.5)
-    updates = [(each.value, each.is_at_least) for each in found.measured[A].values()]
+    conclusion = judged([], comparison, histories=histories, metric="dev_loss", test=None, first_step_below=2.5)
+    updates = [(each.value, each.is_at_least) for each in conclusion.measured[A].values()]
     assert updates == [(150, False), (200, True), (200, True)]
-    assert found.verdict == verdict
-    assert (found.findings[0].low, found.findings[0].high) == pytest.approx((low, high), abs=0.01)
+    assert conclusion.verdict == verdict
+    assert (conclusion.findings[0].low, conclusion.findings[0].high) == pytest.approx((low, high), abs=0.01)

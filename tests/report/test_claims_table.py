@@ -25,9 +25,9 @@ ROWS = of_seeds("a", 9.0, 9.5, 10.0) + of_seeds("b", 5.0, 5.5, 6.0)
 
 
 def test_row_says_claim_and_conclusion():
-    found = claims_table(long_table(ROWS), [training("a")], ReportSettings.load(SETTINGS, where="report"))
-    assert found is not None
-    assert found.rows == [
+    table = claims_table(long_table(ROWS), [training("a")], ReportSettings.load(SETTINGS, where="report"))
+    assert table is not None
+    assert table.rows == [
         [
             "A is better (smaller)", "P, Table 1", "2 against 1",
             "s-BLEU, t: System A 9.50 ± 0.50 (3); b 5.50 ± 0.50 (3)",
@@ -38,8 +38,8 @@ def test_row_says_claim_and_conclusion():
             "not run", "–",
         ],
     ]  # fmt: skip
-    assert found.full["verdict"].tolist() == ["supported", "not run"]
-    assert found.full["low"][0] == 4.0
+    assert table.full["verdict"].tolist() == ["supported", "not run"]
+    assert table.full["low"][0] == 4.0
     assert claims_table(long_table(ROWS), [], ReportSettings()) is None
 
 
@@ -55,12 +55,12 @@ def test_row_names_control_and_power():
     }
     rows = of_seeds("a", 4.0, 0.0, 4.0) + of_seeds("b", 0.0, 0.0, 0.0)
     settings = ReportSettings.load(SETTINGS | {"claims": claims}, where="report")
-    found = claims_table(long_table(rows), [training("a", seed=1)], settings)
-    assert found is not None
-    assert found.rows[0][3:] == [
+    table = claims_table(long_table(rows), [training("a", seed=1)], settings)
+    assert table is not None
+    assert table.rows[0][3:] == [
         "first update with dev_loss of at most 4.5: System A 50 (1)", "a < 100: 1 of 3 seeds", "not run", "–",
     ]  # fmt: skip
-    assert found.rows[1][3:] == [
+    assert table.rows[1][3:] == [
         "s-BLEU, t: System A 2.67 ± 2.31 (3); b 0.00 ± 0.00 (3); control learned: not run",
         "a > b, margin 0.5: 2.67 [−1.23, 6.56] (seeds only), 10 seeds show 1.97, 9 seeds show the difference",
         "not run",
@@ -73,9 +73,9 @@ def test_a_row_says_which_update_was_never_reached():
         "late": {"statement": "A is late", "metric": "dev_loss", "first_step_below": 2.5, "comparisons": ["a > 100"]}
     }
     trainings = [training("a", seed) for seed in (1, 2, 3)]
-    found = claims_table(long_table(ROWS), trainings, ReportSettings.load({"claims": claims}, where="report"))
-    assert found is not None
-    assert found.rows[0][3:] == [
+    table = claims_table(long_table(ROWS), trainings, ReportSettings.load({"claims": claims}, where="report"))
+    assert table is not None
+    assert table.rows[0][3:] == [
         "first update with dev_loss of at most 2.5: a at least 183 ± 29 (3)", "a > 100: 83 [35, inf] (seeds only)",
         "supported", "supported",
     ]  # fmt: skip

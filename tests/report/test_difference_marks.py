@@ -95,8 +95,8 @@ def test_note_names_small_tests(options, note):
 
 
 def test_without_a_baseline_or_tests_nothing_is_marked():
-    for settings, found in ((ReportSettings(), FOUND), (ReportSettings(baseline="base"), UNTESTED)):
-        table = main_table(summarize(long_table(SCORES)), settings, found)
+    for settings, differences in ((ReportSettings(), FOUND), (ReportSettings(baseline="base"), UNTESTED)):
+        table = main_table(summarize(long_table(SCORES)), settings, differences)
         assert {row[-1] for row in table.rows} == {"20.00"}
         assert "differs from" not in table.note
         assert "s-BLEU p" not in table.full

@@ -100,8 +100,8 @@ def test_who_is_best_against_the_baseline(rows, differences, expected):
 
 
 def test_intervals_and_quoted_leaders():
-    found = replace(paired("a", -2.0, 0.0004), half_width=0.5)
-    lead = findings([bleu("base", 24), bleu("a", 22)], differences=[found])[0]
+    comparison = replace(paired("a", -2.0, 0.0004), half_width=0.5)
+    lead = findings([bleu("base", 24), bleu("a", 22)], differences=[comparison])[0]
     assert lead.endswith("and A differs from it by −2.00 (95 % interval −2.50 to −1.50, p < 0.001).")
     rows = [accuracy(system, 90) for system in ("base", "a", "b")]
     settings = ReportSettings(labels=LABELS | {"a": "A, tuned"})

@@ -43,15 +43,15 @@ def histories(**steps):
     ],
 )  # fmt: skip
 def test_fewer_updates_are_named(steps, systems, remark):
-    found = updates_footnote(histories(**steps), ORIGINS, systems, LABELS, UNSCORED)
-    assert found.startswith(remark)
-    assert bool(found) == bool(remark)
+    footnote = updates_footnote(histories(**steps), ORIGINS, systems, LABELS, UNSCORED)
+    assert footnote.startswith(remark)
+    assert bool(footnote) == bool(remark)
 
 
 def test_fewer_added_updates_are_named():
     arguments = histories(s=[800], f=[200]), ORIGINS, ["s", "f"], LABELS, UNSCORED
-    found = updates_footnote(*arguments, extended=["f"])
-    assert found.endswith(
+    footnote = updates_footnote(*arguments, extended=["f"])
+    assert footnote.endswith(
         "New parts were trained for fewer updates than the initial model: Fine-tuned (200 after 800)."
     )
     assert "New parts" not in updates_footnote(*arguments), "a model that is only trained for longer has none"
@@ -59,10 +59,10 @@ def test_fewer_added_updates_are_named():
 
 def test_updates_are_compared_on_shared_datasets():
     elsewhere = [history("s", dataset="y", step=[100]), history("e", dataset="z", step=[9])]
-    found = [*histories(s=[1000], d=[1000], f=[700]), *elsewhere]
+    trainings = [*histories(s=[1000], d=[1000], f=[700]), *elsewhere]
     settings = LABELS.model_copy(update={"baseline": "s"})
-    assert updates_footnote(found, {}, ["s", "d", "e"], settings, UNSCORED) == ""
-    later = updates_footnote(found, ORIGINS, ["s", "f"], settings, UNSCORED, extended=["f"])
+    assert updates_footnote(trainings, {}, ["s", "d", "e"], settings, UNSCORED) == ""
+    later = updates_footnote(trainings, ORIGINS, ["s", "f"], settings, UNSCORED, extended=["f"])
     assert later.startswith("Trained with more updates than Sentences (1,000): Fine-tuned (1,700).")
     assert later.endswith("Fine-tuned (700 after 1,000).")
 
@@ -133,27 +133,27 @@ def test_unlike_scores_are_named(signatures, cells, note):
         bleu(system, None if signature.startswith("not") else value, signature=signature)
         for system, value, signature in zip("sdf", (9, 9.5, 8), signatures, strict=True)
     ]
-    found = main_table(summarize(long_table(rows)), LABELS)
-    assert [row[-1] for row in found.rows] == cells
-    assert found.note.removeprefix("Bold: best.").strip() == note
-    assert bool(best_cells(found)) == ("†" not in note and cells[0] != "–"), (
+    table = main_table(summarize(long_table(rows)), LABELS)
+    assert [row[-1] for row in table.rows] == cells
+    assert table.note.removeprefix("Bold: best.").strip() == note
+    assert bool(best_cells(table)) == ("†" not in note and cells[0] != "–"), (
         "nothing is the best of what cannot be compared"
     )
-    assert note in to_text(found).replace("\n", " ")
+    assert note in to_text(table).replace("\n", " ")
 
 
 def test_systems_of_one_name_each_keep_their_remark():
     rows = [bleu("s", None, signature="not computed: no Java"), bleu("d", 9), bleu("f", 8)]
-    found = main_table(summarize(long_table(rows)), ReportSettings(labels={"s": "same", "d": "same"}))
-    assert found.note == "Bold: best. x/t same: s-BLEU is not computed: no Java."
+    table = main_table(summarize(long_table(rows)), ReportSettings(labels={"s": "same", "d": "same"}))
+    assert table.note == "Bold: best. x/t same: s-BLEU is not computed: no Java."
 
 
 def test_unlike_seeds_are_named():
     signatures = [SIGNATURE, SIGNATURE, SIGNATURE.replace("13a", "zh")]
     rows = [bleu("s", 9, signature=signature, seed=seed) for seed, signature in enumerate(signatures)]
-    found = main_table(summarize(long_table(rows)), LABELS)
+    table = main_table(summarize(long_table(rows)), LABELS)
     assert (
-        found.note.removeprefix("Bold: best. ")
+        table.note.removeprefix("Bold: best. ")
         == "† x/t Sentences, s-BLEU: not comparable, computed with tok:zh; the others with tok:13a."
     )
 
@@ -168,8 +168,8 @@ def test_leaked_test_text_is_named():
             ("g", "test_t", 99),
         ]
     ]
-    found = leak_footnote([*overlaps, ("y", "test_t", {})], ["g"], is_shown=lambda *_: True)
-    assert found == "In the training text, too, so scores may be too high: x/t (1.0 % of the source sentences)."
+    footnote = leak_footnote([*overlaps, ("y", "test_t", {})], ["g"], is_shown=lambda *_: True)
+    assert footnote == "In the training text, too, so scores may be too high: x/t (1.0 % of the source sentences)."
     assert leak_footnote(overlaps, [], is_shown=lambda dataset, test: (dataset, test) == ("g", "t")).count("%") == 1
     assert leak_footnote(overlaps, ["g", "x"], is_shown=lambda *_: True) == ""
 
@@ -191,14 +191,14 @@ def test_remarks_stand_under_the_tables_in_every_form(tmp_path):
         {"tables": {"table_1": {"title": "T", "systems": ["s", "d"], "note": "Mine."}}}, where="r"
     )
     report = build_report(rows, settings, files=files, study=study)
-    notes = {found.key: found.note for found in report.tables}
+    notes = {table.key: table.note for table in report.tables}
     assert notes["table_1"].startswith("Mine. Trained with fewer updates than s (800): d (200).")
     assert notes["results"].startswith("Trained with fewer updates than s (800)")
     assert notes["contrastive"].startswith("Items: deixis 9.")
     assert "Trained" not in notes["contrastive"], "it is said once"
     assert "generated" not in notes["overlap"], "the box above the tables says that the text is generated"
     assert "the text of x is generated and says nothing about other text" in report.findings[-1]
-    (results,) = (found for found in report.tables if found.key == "results")
+    (results,) = (table for table in report.tables if table.key == "results")
     assert "fewer updates" in to_text(results)
     assert "fewer updates" in to_latex(results)
     assert "fewer updates" not in to_markdown(results), "the page in Markdown has the note after the table"

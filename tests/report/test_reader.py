@@ -74,8 +74,8 @@ def test_items_have_scores_of_all_systems(page):
 @pytest.mark.parametrize("ties", [{}, {"ties": "first"}])
 def test_a_study_tells_the_reader_of_its_ties(pytestconfig, ties):
     study = read_config_file(pytestconfig.rootpath / "config/examples/smoke.yaml")
-    made = StudyView(load_config(merge(study, {"evaluation": {"contrast": ties}})))
-    assert json.loads(made.reader().params["study"])["ties"] == ties.get("ties", "wrong")
+    view = StudyView(load_config(merge(study, {"evaluation": {"contrast": ties}})))
+    assert json.loads(view.reader().params["study"])["ties"] == ties.get("ties", "wrong")
 
 
 def test_ties_can_go_to_the_first(tmp_path):

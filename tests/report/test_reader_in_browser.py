@@ -144,9 +144,9 @@ def test_link_opens_the_same_view(page, browser):
     browser.wait("return document.querySelector('#main h2').textContent === 'd/one'")
     browser.run("history.forward()")
     browser.wait("return document.querySelector('#main h2').textContent === 'd/three'")
-    link, shown = browser.run("return [location.hash, document.getElementById('main').textContent]")
+    link, text = browser.run("return [location.hash, document.getElementById('main').textContent]")
     browser.open(page, link)
-    assert browser.run("return document.getElementById('main').textContent") == shown
+    assert browser.run("return document.getElementById('main').textContent") == text
     assert browser.texts("#main h2") == ["d/three"]
     browser.open(
         page, address(view="x", set="x", at="x", systems="x,y", a="x", b="x", marks="x", sort="x", list="x", tree="x")
@@ -196,11 +196,11 @@ def test_changes_are_sorted_by_size(page, browser):
     assert last == "–"
     assert [text.split(" ")[0] for text in browser.texts(f"{ROWS}:last-child .score")] == ["mean", "chrF"]
     changes = [float(text.replace("−", "-")) for text in texts]
-    shown = sorted(change for _, change in expected)
-    assert changes == pytest.approx(shown, abs=0.051)
-    better = sum(change > 0 for change in shown)
+    expected_changes = sorted(change for _, change in expected)
+    assert changes == pytest.approx(expected_changes, abs=0.051)
+    better = sum(change > 0 for change in expected_changes)
     assert f"differ in {len(expected) + 1} of" in browser.texts("#main .caption")[0]
-    sums = f"{better} are better in B, {len(shown) - better} in A; blocks, which are not compared: 1."
+    sums = f"{better} are better in B, {len(expected_changes) - better} in A; blocks, which are not compared: 1."
     assert sums in browser.texts("#main .caption")[0]
     browser.open(page, address(view="changes", a="aligned", b="free", q="Kuh"))
     assert browser.texts(sentences) == ["d/three, 1"]
@@ -224,12 +224,12 @@ def test_report_link_opens_seeds(tmp_path, browser):
 
 def test_marks_and_colors_match_the_report(page, browser):
     browser.open(page)
-    found = browser.run(
+    marks = browser.run(
         "return [...document.querySelectorAll('.sentences th .sign, .systems .sign')]"
         ".map((sign) => [getComputedStyle(sign, '::before').content, getComputedStyle(sign).color])"
     )
     expected = [[f'"{sign}"', rgb(color)] for sign, color in zip(MARKERS.values(), COLORS[:2], strict=False)]
-    assert found in (expected * 2, expected[::-1] * 2)
+    assert marks in (expected * 2, expected[::-1] * 2)
 
 
 def rgb(color):
@@ -342,10 +342,10 @@ def test_text_is_readable_in_light_and_dark(scheme, page, browser):
     assert is_dark == (scheme == "dark")
 
 
-@pytest.mark.parametrize(("view", "shown"), [("documents", "d/t"), ("items", "d/s"), ("items", "d/g")])
-def test_a_phone_shows_everything_below_one_another(view, shown, page, browser):
+@pytest.mark.parametrize(("view", "test_set"), [("documents", "d/t"), ("items", "d/s"), ("items", "d/g")])
+def test_a_phone_shows_everything_below_one_another(view, test_set, page, browser):
     browser.resize(360, 700)
-    browser.open(page, address(view=view, set=shown, tree="parsed"))
+    browser.open(page, address(view=view, set=test_set, tree="parsed"))
     assert browser.run("return document.documentElement.scrollWidth <= window.innerWidth")
     assert browser.run("return getComputedStyle(document.querySelector('.sentences td')).display") == "block"
 
@@ -447,18 +447,18 @@ def four_systems(tmp_path_factory):
     return render(folder, options, baseline="aligned")
 
 
-@pytest.mark.parametrize(("view", "shown"), [("documents", "d/t"), ("items", "d/s")])
-def test_baseline_and_best_are_compared_first(view, shown, four_systems, browser):
-    browser.open(four_systems, address(view=view, set=shown))
-    chosen = "return [...document.querySelectorAll('select[name=a], select[name=b]')].map((choice) => choice.value)"
+@pytest.mark.parametrize(("view", "test_set"), [("documents", "d/t"), ("items", "d/s")])
+def test_baseline_and_best_are_compared_first(view, test_set, four_systems, browser):
+    browser.open(four_systems, address(view=view, set=test_set))
+    selection = "return [...document.querySelectorAll('select[name=a], select[name=b]')].map((choice) => choice.value)"
     ticked = "return [...document.querySelectorAll('input[name=system]:checked')].map((box) => box.value)"
-    assert browser.run(chosen) == ["aligned", "best"]
+    assert browser.run(selection) == ["aligned", "best"]
     assert browser.run(ticked) == ["aligned", "best"]
     browser.choose("b", "poor")
     assert browser.run(ticked) == ["poor", "aligned", "best"], "what is compared is shown"
     browser.choose("a", "free")
-    assert browser.run(chosen) == ["free", "poor"]
+    assert browser.run(selection) == ["free", "poor"]
     assert browser.run(ticked) == ["poor", "free", "aligned", "best"]
-    browser.open(four_systems, address(view=view, set=shown, systems="free"))
+    browser.open(four_systems, address(view=view, set=test_set, systems="free"))
     assert browser.run(ticked) == ["free"]
-    assert browser.run(chosen) == ["free", "best"]
+    assert browser.run(selection) == ["free", "best"]

@@ -104,8 +104,8 @@ def test_files_are_those_of_the_report(browser, report, tmp_path):
     assert saved(browser, tmp_path, "LaTeX", "results.tex") == (report / "tables/results.tex").read_text()
     markdown = saved(browser, tmp_path, "Markdown", "results.md")
     plain = [[re.sub(r"\*\*|\\(.)", r"\1", cell) for cell in row] for row in cells(markdown)]
-    shown = [browser.texts(f"{ROWS}:nth-child({n}) td") for n in range(1, 9)]
-    assert plain[1:] == [[cell.strip() for cell in row] for row in shown]
+    rows = [browser.texts(f"{ROWS}:nth-child({n}) td") for n in range(1, 9)]
+    assert plain[1:] == [[cell.strip() for cell in row] for row in rows]
     assert "**100.00**" in markdown
 
 

@@ -76,8 +76,8 @@ def test_page_is_whole_and_self_contained(page):
     assert "currentColor" in html
     assert "prefers-color-scheme: dark" in html
     assert not re.search(r"https?://(?!www\.w3\.org/)", html)
-    for shown in ("Translation scores", "Contrastive accuracy", "21.50 ± 0.71"):
-        assert shown in printed
+    for text in ("Translation scores", "Contrastive accuracy", "21.50 ± 0.71"):
+        assert text in printed
 
 
 def test_page_links_to_the_reader(tmp_path, study, page, capsys):
@@ -120,11 +120,11 @@ def test_scores_and_tables_of_data_are_enough(tmp_path, study):
     options = {
         "overlaps": [write(tmp_path / "d/corpora/overlap.json", {"tests": tests})],
         "statistics": [write(tmp_path / "statistics.csv", "dataset,cutting,split,sentences\nd,doc,train,123456\n")],
-        "counts": [write(tmp_path / f"{place}.counts.json", counts) for place in places],
+        "counts": [write(tmp_path / f"{prefix}.counts.json", counts) for prefix in places],
     }
     html = render(tmp_path, (study[0], options))
-    for shown in ("Translation scores", "1 (25.0 %)", "123,456", "c/test", "d/train, filtered"):
-        assert shown in html
+    for text in ("Translation scores", "1 (25.0 %)", "123,456", "c/test", "d/train, filtered"):
+        assert text in html
     assert "Learning curves" not in html
     assert "d,test_t,4" in (tmp_path / "out" / "tables" / "overlap.csv").read_text()
 

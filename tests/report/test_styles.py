@@ -180,10 +180,10 @@ def test_phenomena_have_panels():
 def test_the_reader_has_the_colors_of_the_report(pytestconfig):
     settings = {"curves": {"loss": {"title": "L", "systems": ["rst_mix"], "panels": {"Loss": ["dev_loss"]}}}}
     path = pytestconfig.rootpath / "config/examples/smoke.yaml"
-    made = StudyView(load_config(merge(read_config_file(path), {"report": settings})))
-    legend = json.loads(made.reader().params["study"])["systems"]
-    systems = json.loads(made.report().params["study"])["systems"]
-    report = made.config.report
+    study = StudyView(load_config(merge(read_config_file(path), {"report": settings})))
+    legend = json.loads(study.reader().params["study"])["systems"]
+    systems = json.loads(study.report().params["study"])["systems"]
+    report = study.config.report
     colors = Styles([*report.legend, *systems], report)
     assert legend[: len(report.legend)] == report.legend != []
     assert {name: Styles(legend, report).color(name) for name in systems} == {n: colors.color(n) for n in systems}

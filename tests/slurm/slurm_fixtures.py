@@ -183,8 +183,8 @@ class Study:
 
     def checkpoints(self):
         """Steps of all sentence model checkpoints."""
-        found = (self.folder / RUN / "checkpoints").glob("*/step-*.json")
-        return sorted(int(path.stem.removeprefix("step-")) for path in found)
+        paths = (self.folder / RUN / "checkpoints").glob("*/step-*.json")
+        return sorted(int(path.stem.removeprefix("step-")) for path in paths)
 
     def assert_saved_at_the_signal(self):
         """The newest checkpoint has the update of the first signal, according to the log. Returns its step.
@@ -218,10 +218,10 @@ def copy_of(study, folder):
 
 def trainers(study):
     """Processes of `docmt train` in a study, and their arguments."""
-    found = subprocess.run(["pgrep", "-f", "-a", "docmt.* train "], capture_output=True, text=True).stdout.splitlines()
+    lines = subprocess.run(["pgrep", "-f", "-a", "docmt.* train "], capture_output=True, text=True).stdout.splitlines()
     return [
         int(line.split()[0])
-        for line in found
+        for line in lines
         if os.path.exists(f"/proc/{line.split()[0]}/cwd")
         and os.readlink(f"/proc/{line.split()[0]}/cwd") == str(study.folder)
         and os.readlink(f"/proc/{line.split()[0]}/exe").rpartition("/")[2].startswith("python")

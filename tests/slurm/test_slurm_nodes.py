@@ -17,8 +17,8 @@ NODES = ("--set-resources", "train:nodes=2")
 
 def ranks(study):
     """Training processes, by node and number on the node."""
-    found = {pid: environment(pid) for pid in trainers(study)}
-    return {(own["NODE_RANK"], own["LOCAL_RANK"]): pid for pid, own in found.items() if "LOCAL_RANK" in own}
+    tasks = {pid: environment(pid) for pid in trainers(study)}
+    return {(values["NODE_RANK"], values["LOCAL_RANK"]): pid for pid, values in tasks.items() if "LOCAL_RANK" in values}
 
 
 def test_two_nodes_train_the_model_of_two_devices(study, expected_of_two):

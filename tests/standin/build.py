@@ -50,14 +50,14 @@ def build_library(folder: Path) -> Path:
         return library
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        made = Path(scratch) / "standin.so"
+        output = Path(scratch) / "standin.so"
         command = [compiler, "-std=c++20", "-O0", "-shared", "-fPIC", f"-I{torch / 'include'}", str(SOURCE)]
-        command += ["-o", str(made), f"-L{torch / 'lib'}", "-ltorch_cpu", "-lc10"]
+        command += ["-o", str(output), f"-L{torch / 'lib'}", "-ltorch_cpu", "-lc10"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             reason = next((line for line in done.stderr.splitlines() if any(m in line for m in MISSING)), None)
             if reason is None:
                 raise RuntimeError(f"{SOURCE} does not compile:\n{done.stderr}")
             raise UnavailableError(f"{compiler}: {reason}")
-        made.replace(library)
+        output.replace(library)
     return library

@@ -29,7 +29,7 @@ def _check_alignment(name: str, tensor: Tensor) -> None:
     """Flash attention reads heads in steps of 16 bytes. Rows may be apart, but must begin at multiples of 16 bytes."""
     places = (*tensor.stride()[:-1], tensor.storage_offset())
     assert tensor.stride(-1) == 1, f"{name}: strides {tensor.stride()}"
-    assert all(place * tensor.element_size() % 16 == 0 for place in places), f"{name}: strides {tensor.stride()}"
+    assert all(offset * tensor.element_size() % 16 == 0 for offset in places), f"{name}: strides {tensor.stride()}"
 
 
 def _kernel(
@@ -49,8 +49,8 @@ def _kernel(
                 tensors = (a for a in (*arguments, *options.values()) if isinstance(a, Tensor))
                 assert all(t.is_cuda for t in tensors), f"{name}: every tensor must be on the device"
                 cpu = [a.detach().cpu() if isinstance(a, Tensor) else a for a in arguments]
-                found = function(*cpu, **options)
-                return tuple(f.to("cuda") if isinstance(f, Tensor) else f for f in found)
+                results = function(*cpu, **options)
+                return tuple(f.to("cuda") if isinstance(f, Tensor) else f for f in results)
 
         LIBRARY.impl(name, run, "CUDA")
         return function
@@ -65,7 +65,7 @@ def _short(name: str) -> Callable[..., tuple[Tensor, ...]]:
         note("launch", f"short_groups_{name}", frame=sys._getframe().f_back)
         with uncounted():
             cpu = map_leaves(arguments, lambda tensor: tensor.detach().cpu())
-            return tuple(found.to("cuda") for found in getattr(PlainKernels, name)(*cpu))
+            return tuple(result.to("cuda") for result in getattr(PlainKernels, name)(*cpu))
 
     return run
 
@@ -138,8 +138,8 @@ def _flash_backward(
     for queries, keys in _groups(offsets_q, offsets_k):
         parts = (t.float().transpose(0, 1) for t in (gradient[queries], query[queries], key[keys], value[keys]))
         weights = _scores(query[queries], key[keys], is_causal=is_causal, scale=scale).softmax(-1)
-        found = _gradients(*parts, weights, scale or query.shape[-1] ** -0.5)
-        for grad, rows, part in zip(grads, (queries, keys, keys), found, strict=False):
+        group_grads = _gradients(*parts, weights, scale or query.shape[-1] ** -0.5)
+        for grad, rows, part in zip(grads, (queries, keys, keys), group_grads, strict=False):
             grad[rows] = part.transpose(0, 1)
     return tuple(grad.to(query.dtype) for grad in grads)
 
@@ -196,9 +196,9 @@ def _efficient_backward(
     """Gradients of padded queries, keys, values and, if necessary, the bias."""
     weights = _weights(query, key, bias, is_causal=bool(options and options[0]), scale=scale)
     floats = (t.float() for t in (gradient, query, key, value))
-    found = [grad.to(query.dtype) for grad in _gradients(*floats, weights, scale or query.shape[-1] ** -0.5)]
-    found[3] = found[3].sum_to_size(bias.shape) if bias is not None else found[3]
-    return tuple(grad if is_needed else None for grad, is_needed in zip(found, needs, strict=True))
+    grads = [grad.to(query.dtype) for grad in _gradients(*floats, weights, scale or query.shape[-1] ** -0.5)]
+    grads[3] = grads[3].sum_to_size(bias.shape) if bias is not None else grads[3]
+    return tuple(grad if is_needed else None for grad, is_needed in zip(grads, needs, strict=True))
 
 
 @_kernel("_scaled_dot_product_flash_attention_backward")

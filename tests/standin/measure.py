@@ -92,8 +92,8 @@ def device(_: str, study: Study, folder: Path) -> dict[str, Any]:
     held = torch.cuda.memory_allocated() - before
     del large
     freed = torch.cuda.memory_allocated() == before
-    found = {"messages": messages, "lines": counts.by_line("sync"), "held": held, "freed": freed, "kernels": kernels}
-    return found | counts.totals()
+    results = {"messages": messages, "lines": counts.by_line("sync"), "held": held, "freed": freed, "kernels": kernels}
+    return results | counts.totals()
 
 
 def older(_: str, study: Study, folder: Path) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def older(_: str, study: Study, folder: Path) -> dict[str, Any]:
     options = {"model": HALF | {"dropout": 0.0}, "training": recipe, "accelerator": "gpu"}
     _, expected = run_training(study, folder / "float32", **options | {"training": recipe | {"precision": "float32"}})
     with standin.device.older_gpu(7, 5), counting() as counts:
-        whole, found = run_training(study, folder / "whole", **options)
+        whole, history = run_training(study, folder / "whole", **options)
         run_training(study, folder / "broken", **options | {"training": recipe | {"max_steps": 4}})
         resumed, _ = run_training(study, folder / "broken", **options)
         trained = scenarios.random_trained(study, "g_transformer", **HALF)
@@ -113,7 +113,7 @@ def older(_: str, study: Study, folder: Path) -> dict[str, Any]:
     weights = resumed.model.state_dict()
     scaled = sum(count for (_, name, _), count in counts.events.items() if name.startswith("_amp_update_scale"))
     return {
-        "found": _rows(found),
+        "found": _rows(history),
         "expected": _rows(expected),
         "differs": [name for name, value in whole.model.state_dict().items() if not torch.equal(weights[name], value)],
         "scaled": scaled,

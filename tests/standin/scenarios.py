@@ -70,12 +70,12 @@ def micro_batch(architecture: str, **size: int) -> Counts:
 
 def updates(study: Study, folder: Path, architecture: str, **options) -> list[Counts]:
     """Train with the real trainer and the options of `core_fixtures.run_training`. Returns counts between updates."""
-    found: list[Counts] = []
+    differences: list[Counts] = []
     before = [Counts()]
     with counting() as counts:
 
         def note(*_: object) -> None:
-            found.append(counts - before[0])
+            differences.append(counts - before[0])
             before[0] = counts.copy()
 
         hook = register_optimizer_step_post_hook(note)
@@ -83,7 +83,7 @@ def updates(study: Study, folder: Path, architecture: str, **options) -> list[Co
             run_training(study, folder, architecture=architecture, accelerator="gpu", **options)
         finally:
             hook.remove()
-    return found[1:]
+    return differences[1:]
 
 
 @dataclass
@@ -117,8 +117,8 @@ def decode(trained: TrainedModel, study: Study, settings: DecodingSettings, *, d
         return mock.patch.object(IncrementalDecoder, name, counted)
 
     with count("step"), count("__init__"), counting() as counts:
-        found = dict(translator.translate_sources(sources))
-    scores = [found[n].score for n in range(len(sources))]
+        hypotheses = dict(translator.translate_sources(sources))
+    scores = [hypotheses[n].score for n in range(len(sources))]
     return Decoding(counts, called["step"], called["__init__"], scores)
 
 

@@ -66,13 +66,13 @@ def preset(request):
 
 
 @pytest.fixture
-def found(results, preset):
+def part_results(results, preset):
     """Results of a part for a preset."""
 
     def find(part):
-        found = results[preset][part]
-        assert "error" not in found, found["error"]
-        return found
+        values = results[preset][part]
+        assert "error" not in values, values["error"]
+        return values
 
     return find
 
@@ -106,15 +106,15 @@ def test_planted_gpu_faults_fail(results):
     assert results["bench"]["codes"][1:] == [0, 1, 1, 1]
 
 
-def test_micro_batches_keep_to_their_launches(found, preset):
-    assert found("budgets")["micro_batch"]["launch"] <= MICRO_BATCH_LAUNCHES[preset]
-    attention = found("budgets")["attention"]
+def test_micro_batches_keep_to_their_launches(part_results, preset):
+    assert part_results("budgets")["micro_batch"]["launch"] <= MICRO_BATCH_LAUNCHES[preset]
+    attention = part_results("budgets")["attention"]
     assert attention["short_groups_forward"] >= attention["short_groups_backward"] > 0
     assert attention["_flash_attention_forward"] == 0
 
 
-def test_an_update_lets_nobody_wait(found):
-    budgets = found("budgets")
+def test_an_update_lets_nobody_wait(part_results):
+    budgets = part_results("budgets")
     # The first counts are of update 2. Those of an update include what follows the one before it.
     quiet = [counts for number, counts in enumerate(budgets["updates"], start=2) if (number - 1) % LOGGED_EVERY]
     assert len(quiet) == 5
@@ -124,8 +124,8 @@ def test_an_update_lets_nobody_wait(found):
         assert counts["pageable copy"] + counts["pinned copy"] <= UPDATE_COPIES, budgets["text"]
 
 
-def test_search_rarely_waits(found):
-    decoding = found("decoding")
+def test_search_rarely_waits(part_results):
+    decoding = part_results("decoding")
     assert decoding["cudnn"] == 0
     assert decoding["steps"] >= 16
     assert decoding["sync"] * STEPS_PER_SYNC <= decoding["steps"]

@@ -32,8 +32,8 @@ def test_only_complete_results_count(folder, capsys):
     assert re.search(r"^(\d+) of \1 results are made$", capsys.readouterr().out, re.MULTILINE)
     folder.mark("results/report/report.html")
     assert folder.status() == 0
-    made, planned = re.search(r"^(\d+) of (\d+) results are made", capsys.readouterr().out, re.MULTILINE).groups()
-    assert int(made) == int(planned) - 1
+    n_made, planned = re.search(r"^(\d+) of (\d+) results are made", capsys.readouterr().out, re.MULTILINE).groups()
+    assert int(n_made) == int(planned) - 1
 
 
 def test_text_fits_in_100_columns(folder, capsys):
@@ -66,8 +66,8 @@ def test_bad_configuration_and_bad_folder_give_one_line(folder, tmp_path, capsys
 @pytest.mark.parametrize("command", ["status", "clean"])
 def test_paths_start_in_the_study(command, folder, tmp_path, monkeypatch, capsys):
     files = {"en": "da ta/a.en", "de": "da ta/a.de"}
-    own = {"languages": ["en", "de"], "format": {"reader": "blank_lines"}, "splits": {"all": {"files": files}}}
-    changes = {"corpora": {"custom": {"own": own}}, "datasets": {"smoke": {"train": ["own/all"]}}}
+    corpus = {"languages": ["en", "de"], "format": {"reader": "blank_lines"}, "splits": {"all": {"files": files}}}
+    changes = {"corpora": {"custom": {"own": corpus}}, "datasets": {"smoke": {"train": ["own/all"]}}}
     (tmp_path / "my.yaml").write_text(yaml.safe_dump(smoke_values(changes)))
     for name in (*files.values(), "results/report/report.html"):
         folder.write(name)

@@ -29,8 +29,8 @@ JOINER = {"ja": "", "th": "", "ar": " ", "en": " "}
 def lines(lang, n=1000, seed=0):
     """Generated lines. Thai has some spaces, as between its phrases."""
     draw = random.Random(f"{lang}{seed}")
-    made = [JOINER[lang].join(draw.choices(SYLLABLES[lang].split(), k=draw.randint(1, 12))) for _ in range(n)]
-    return [f"{line} {line[::-1]}" if lang == "th" and draw.random() < 0.3 else line for line in made]
+    texts = [JOINER[lang].join(draw.choices(SYLLABLES[lang].split(), k=draw.randint(1, 12))) for _ in range(n)]
+    return [f"{line} {line[::-1]}" if lang == "th" and draw.random() < 0.3 else line for line in texts]
 
 
 @pytest.fixture(scope="module", params=["ja", "th", "ar"])
@@ -49,9 +49,9 @@ def make(lang, codes, **values):
 def test_unseen_text_is_restored(pair):
     lang, pipeline = pair
     for each in (lang, "en"):
-        found = measure_roundtrip(pipeline, lines(each, seed=1), lang=each)
-        assert found["lines"] == 1000
-        assert found["share"] >= 99.9, found["examples"]
+        statistics = measure_roundtrip(pipeline, lines(each, seed=1), lang=each)
+        assert statistics["lines"] == 1000
+        assert statistics["share"] >= 99.9, statistics["examples"]
 
 
 def test_pieces_are_words_of_a_line_of_subwords(pair):

@@ -71,8 +71,8 @@ def test_nan_loss_is_found_before_saving(study_files, tmp_path, monkeypatch, upd
     with pytest.raises(UserError, match=f"loss nan, gradient norm nan at update {update}, learning rate 0.00"):
         run_training(study_files, tmp_path, training=recipe)
     assert checkpoint_steps(tmp_path) == [4]
-    kept = CheckpointFolder(trainers[0].checkpoints.folder).load_newest()
-    assert all(tensor.isfinite().all() for tensor in kept["weights"].values())
+    checkpoint = CheckpointFolder(trainers[0].checkpoints.folder).load_newest()
+    assert all(tensor.isfinite().all() for tensor in checkpoint["weights"].values())
 
 
 def test_several_processes_agree_every_five_seconds():
@@ -154,11 +154,11 @@ def test_minutes_between_checkpoints(study_files, tmp_path, monkeypatch):
     monkeypatch.setattr("docmt.training.progress.monotonic", lambda: clock[0])
     recipe = {"checkpoint_every_minutes": 10, "checkpoint_every_steps": None}
     recipe |= {"validate_every_steps": 7, "max_steps": 13}
-    found = run_training(study_files, tmp_path / "minutes", training=recipe)
+    result = run_training(study_files, tmp_path / "minutes", training=recipe)
     assert saved == [3, 6, 7, 10, 13]  # the last one with its validation
     monkeypatch.undo()
     rare = recipe | {"checkpoint_every_minutes": 1e6}
-    assert_same_training(found, run_training(study_files, tmp_path / "never", training=rare))
+    assert_same_training(result, run_training(study_files, tmp_path / "never", training=rare))
 
 
 def test_updates_continue_during_a_checkpoint(study_files, tmp_path, whole, monkeypatch):

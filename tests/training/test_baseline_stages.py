@@ -80,8 +80,8 @@ def test_the_optimizer_keeps_nothing_of_what_is_frozen():
     names = {name for name, _ in model.named_parameters() if not name.startswith(CONTEXT)}
     freeze(model, names)
     optimizer = build_optimizer(model, names, TrainingSettings())
-    kept = {id(p) for group in optimizer.param_groups for p in group["params"]}
-    assert kept == {id(p) for name, p in model.named_parameters() if name.startswith(CONTEXT)}
+    ids = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    assert ids == {id(p) for name, p in model.named_parameters() if name.startswith(CONTEXT)}
 
 
 def test_wrong_freezing_is_refused(sentence_model, study_files, tmp_path):

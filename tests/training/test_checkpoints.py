@@ -83,8 +83,8 @@ def test_diverged_training_keeps_its_checkpoint(study_files, tmp_path):
     assert not (tmp_path / "model.pt").exists()
     step = int(str(error.value).split("at update ")[1].split(",")[0])
     (folder,) = (tmp_path / "checkpoints").iterdir()
-    kept = CheckpointFolder(folder).load_newest()
-    assert kept["state"]["step"] == step - 1
+    checkpoint = CheckpointFolder(folder).load_newest()
+    assert checkpoint["state"]["step"] == step - 1
     lower = run_training(study_files, tmp_path, training={"learning_rate": RECIPE["learning_rate"] / 3})
     assert lower[1]["dev_loss"].dropna().iloc[-1] < lower[1]["dev_loss"].dropna().iloc[0]
-    assert "nan" not in str(kept["state"]["history"])
+    assert "nan" not in str(checkpoint["state"]["history"])

@@ -75,8 +75,8 @@ def compare(module, *, backend="eager", tolerance=1e-5):
     compiled = CompiledLoss(module, backend)
     for seed, counts in enumerate(BATCHES):
         batch = batch_of(module.model.settings, counts, seed)
-        for found, expected in zip(results(compiled, module, batch), results(module, module, batch), strict=True):
-            assert_close(found, expected, tolerance)
+        for result, expected in zip(results(compiled, module, batch), results(module, module, batch), strict=True):
+            assert_close(result, expected, tolerance)
     assert compiled.compiled is not None
     assert len(graphs) == 1
 
@@ -155,8 +155,8 @@ def test_one_graph_among_several_devices(tmp_path):
         expected = results(module, module, batch)
         backend, graphs = counting("eager")
         module.compiled = CompiledLoss(module, backend)
-        for found, value in zip(results(replica, module, batch), expected, strict=True):
-            assert_close(found, value)
+        for result, value in zip(results(replica, module, batch), expected, strict=True):
+            assert_close(result, value)
     finally:
         torch.distributed.destroy_process_group()
     assert len(graphs) == 1
@@ -270,10 +270,10 @@ def test_a_training_survives_a_backward_pass_that_fails(train, caplog, n_good):
             return gradient
 
     def make(module, _):
-        found = CompiledLoss(module, "eager")
+        wrapper = CompiledLoss(module, "eager")
         plain = module.loss
-        found.compiled = lambda *arguments: Failing.apply(plain(*arguments))
-        return found
+        wrapper.compiled = lambda *arguments: Failing.apply(plain(*arguments))
+        return wrapper
 
     options = {"model": SMALL | {"dropout": 0.0}, "training": {"max_steps": 4}}
     plain = train("plain", lambda *_: None, **options)

@@ -71,8 +71,8 @@ def test_shares_cover_all_instances(n_ranks):
     tokens = np.append(short_documents(np.random.default_rng(1), 300), 5000)
     for position, update in enumerate(updates_of(tokens, 3, max_tokens=1024)):
         shares = shares_of(update, tokens, n_ranks=n_ranks, position=position, max_tokens=1024)
-        found = np.concatenate([batch for share in shares for batch in share])
-        assert sorted(found) == sorted(np.concatenate(update))
+        instances = np.concatenate([batch for share in shares for batch in share])
+        assert sorted(instances) == sorted(np.concatenate(update))
         assert all(tokens[b].sum() <= 1024 or len(b) == 1 for share in shares for b in share)
         assert all(len(batch) for share in shares for batch in share)
 
@@ -156,8 +156,8 @@ def test_tasks_that_srun_started_are_the_processes(slurm_step):
     values = {"SLURM_STEP_NUM_TASKS": "4", "SLURM_STEP_NODELIST": "gpu[07-08]", "SLURM_JOB_ID": "123"}
     slurm_step(**values, SLURM_STEP_ID="0", SLURM_NODEID="1", SLURM_LOCALID="1")
     assert launch([], devices=2, nodes=2) is None
-    found = {name: os.environ[name] for name in ("LOCAL_RANK", "NODE_RANK", "WORLD_SIZE", "MASTER_ADDR")}
-    assert found == {"LOCAL_RANK": "1", "NODE_RANK": "1", "WORLD_SIZE": "4", "MASTER_ADDR": "gpu07"}
+    variables = {name: os.environ[name] for name in ("LOCAL_RANK", "NODE_RANK", "WORLD_SIZE", "MASTER_ADDR")}
+    assert variables == {"LOCAL_RANK": "1", "NODE_RANK": "1", "WORLD_SIZE": "4", "MASTER_ADDR": "gpu07"}
     assert 15000 <= int(os.environ["MASTER_PORT"]) < 25000
 
 
@@ -228,8 +228,8 @@ def test_what_a_precision_means(monkeypatch, precision, gpu, cpu_has_it, width, 
     assert product_type(precision, is_gpu=gpu is not None, width=width) == expected
 
 
-@pytest.mark.parametrize(("chosen", "expected"), [("float32", F32), ("bfloat16", BF16)])
-def test_training_measures_its_layer_width(monkeypatch, chosen, expected):
+@pytest.mark.parametrize(("precision", "expected"), [("float32", F32), ("bfloat16", BF16)])
+def test_training_measures_its_layer_width(monkeypatch, precision, expected):
     """In all precisions, forward and backward, without a change of the training's random numbers."""
     linear, gradients = torch.nn.functional.linear, []
 
@@ -241,7 +241,7 @@ def test_training_measures_its_layer_width(monkeypatch, chosen, expected):
     def fastest(steps):
         for step in steps.values():
             step()
-        return chosen
+        return precision
 
     monkeypatch.setattr(torch.nn.functional, "linear", recorded)
     monkeypatch.setattr(devices_module, "cpu_has_bfloat16", lambda: True)
@@ -360,18 +360,18 @@ def products():
 
 
 @pytest.mark.parametrize(("precision", "has_tf32"), [("auto", True), ("tf32", True), ("float32", False)])
-@pytest.mark.parametrize("given", [None, "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"])
-def test_torch_is_set_up_before_cuda_starts(monkeypatch, products, precision, has_tf32, given):
+@pytest.mark.parametrize("variable", [None, "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"])
+def test_torch_is_set_up_before_cuda_starts(monkeypatch, products, precision, has_tf32, variable):
     for name in ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"):
         monkeypatch.setenv(name, "max_split_size_mb:64")
-        if name != given:
+        if name != variable:
             monkeypatch.delenv(name)
     products.allow_tf32 = not has_tf32
     torch.backends.cuda.enable_cudnn_sdp(True)
     devices_module.prepare_cuda(precision)
     assert not torch.backends.cuda.cudnn_sdp_enabled()
     assert products.allow_tf32 is has_tf32
-    assert ("expandable_segments:True" in os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "")) == (given is None)
+    assert ("expandable_segments:True" in os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "")) == (variable is None)
 
 
 @pytest.mark.parametrize(("is_forwarded", "n_errors"), [(True, 0), (False, 1)])

@@ -42,10 +42,10 @@ def test_chunks_equal_the_whole(n, chunk_scores, smoothing, has_bias, is_masked,
         F.linear(*leaves), labels, label_smoothing=smoothing, reduction="sum", ignore_index=NO_LABEL
     )
     options = smoothing, torch.float64, leaves[2] if has_bias else None, chunk_scores is None
-    found = loss_and_gradients(hidden, table, labels, *options)[0]
-    assert_close(found.double(), expected)
+    total = loss_and_gradients(hidden, table, labels, *options)[0]
+    assert_close(total.double(), expected)
     gradients = torch.autograd.grad(3 * expected, leaves)
-    for a, b in zip(torch.autograd.grad(3 * found, leaves), gradients, strict=True):
+    for a, b in zip(torch.autograd.grad(3 * total, leaves), gradients, strict=True):
         torch.testing.assert_close(a, b.to(a.dtype), rtol=1e-10, atol=1e-10)
 
 
@@ -64,10 +64,10 @@ def test_mixed_precision_sums_in_float32(monkeypatch):
     expected = F.cross_entropy(
         F.linear(hidden.bfloat16(), table.bfloat16()).float(), labels, label_smoothing=0.1, reduction="sum"
     )
-    found = loss_and_gradients(hidden, table, labels, 0.1, torch.bfloat16)[0]
-    assert found.dtype == torch.float32
-    assert_close(found, expected)
-    for a, b in zip(*(torch.autograd.grad(x, (hidden, table)) for x in (found, expected)), strict=True):
+    total = loss_and_gradients(hidden, table, labels, 0.1, torch.bfloat16)[0]
+    assert total.dtype == torch.float32
+    assert_close(total, expected)
+    for a, b in zip(*(torch.autograd.grad(x, (hidden, table)) for x in (total, expected)), strict=True):
         assert a.dtype == torch.float32
         assert_close(a, b, 1e-2)
 
@@ -88,9 +88,9 @@ def test_losses_are_smoothed_cross_entropies(architecture, monkeypatch):
     assert float(LossModule(model, 0.1)(batch)) == pytest.approx(float(smoothed.sum()), rel=1e-5)
     assert float(LossModule(model, 0.0)(batch)) == pytest.approx(float(of_label.sum()), rel=1e-5)
     # Validation counts words and `</s>`, which all target streams have.
-    chosen = batch.is_word_or_end_N
-    expected = [*(float(sums[chosen].sum()) for sums in (smoothed, of_label)), int(chosen.sum())]
-    expected += [float(of_label[~chosen].sum()), int((~chosen).sum())]
+    mask = batch.is_word_or_end_N
+    expected = [*(float(sums[mask].sum()) for sums in (smoothed, of_label)), int(mask.sum())]
+    expected += [float(of_label[~mask].sum()), int((~mask).sum())]
     assert whole == pytest.approx(expected, rel=1e-5)
 
 
@@ -100,8 +100,8 @@ def test_autocast_reaches_the_loss():
     module = LossModule(model, 0.1)
     expected = module(batch)
     with torch.autocast("cpu", torch.bfloat16):
-        found = module(batch)
-    assert found.dtype == torch.float32
-    assert float(found) == pytest.approx(float(expected), rel=2e-2)
-    found.backward()
+        total = module(batch)
+    assert total.dtype == torch.float32
+    assert float(total) == pytest.approx(float(expected), rel=2e-2)
+    total.backward()
     assert model.embedding.weight.grad.dtype == torch.float32

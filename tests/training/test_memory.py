@@ -80,7 +80,7 @@ def test_worst_batches_are_long_or_full(study_files):
 
 
 @pytest.mark.parametrize(
-    ("fixed", "fits", "most", "tried", "found"),
+    ("fixed", "fits", "most", "tried", "size"),
     [
         (0, 1000, 100, [100], 100),  # an update is no larger
         (0, 100_000, 1000, [100, 200, 400, 800, 1000], 1000),
@@ -89,7 +89,7 @@ def test_worst_batches_are_long_or_full(study_files):
         (600, 1000, 5000, [100, 121, 142, 162, 180], 180),
     ],
 )
-def test_batches_grow_until_memory_is_used(fixed, fits, most, tried, found):
+def test_batches_grow_until_memory_is_used(fixed, fits, most, tried, size):
     """A memory of `fits` units. The model needs `fixed`, and a token one."""
     runs = []
 
@@ -98,7 +98,7 @@ def test_batches_grow_until_memory_is_used(fixed, fits, most, tried, found):
         if fixed + tokens > fits:
             raise OutOfMemory("too small")
 
-    assert largest_that_fits(run, least=100, most=most, used=lambda: (fixed + runs[-1]) / fits) == found
+    assert largest_that_fits(run, least=100, most=most, used=lambda: (fixed + runs[-1]) / fits) == size
     assert runs == tried
 
 
@@ -143,12 +143,12 @@ def test_a_training_goes_on_in_smaller_parts(study_files, tmp_path, request, cap
     options = {"model": {"dropout": 0.0}, "training": LARGE}
     _, expected = run_training(study_files, tmp_path / "plain", **options)
     request.getfixturevalue("small_memory")
-    _, found = run_training(study_files, tmp_path / "small", **options)
+    _, history = run_training(study_files, tmp_path / "small", **options)
     assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
         f"update 4: out of memory: using at most {limit} tokens at once from now on" for limit in (50, 25)
     ]
     for name in ("train_loss", "gradient_norm", "dev_loss", "tokens"):
-        np.testing.assert_allclose(found[name], expected[name], rtol=1e-4)
+        np.testing.assert_allclose(history[name], expected[name], rtol=1e-4)
     caplog.clear()
     run_training(study_files, tmp_path / "small", **options | {"training": LARGE | {"max_steps": 8}})
     assert not [record for record in caplog.records if record.levelname == "WARNING"]

@@ -81,8 +81,8 @@ def translations(trained, lengths, *, with_trees):
         sources.append(Source(sentences, trees))
     # Greedy: a wider beam is shared by all sentences of a document, whatever the model is.
     settings = DecodingSettings(beam_size=1, max_length_ratio=1e-9, max_length_offset=8)
-    found = dict(Translator(trained, settings).translate_sources(sources))
-    return [sentence for number in range(len(sources)) for sentence in found[number].sentences]
+    hypotheses = dict(Translator(trained, settings).translate_sources(sources))
+    return [sentence for number in range(len(sources)) for sentence in hypotheses[number].sentences]
 
 
 @pytest.mark.parametrize("family", FAMILIES)

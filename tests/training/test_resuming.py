@@ -41,8 +41,8 @@ from docmt.training.updates import instance_batches
 
 
 def checkpoint_folder(folder):
-    (found,) = (folder / "checkpoints").iterdir()
-    return found
+    (checkpoint,) = (folder / "checkpoints").iterdir()
+    return checkpoint
 
 
 def step_files(folder):
@@ -206,8 +206,8 @@ def test_max_steps_can_be_changed(study_files, tmp_path, whole, caplog):
     caplog.set_level(logging.INFO)
     expected = run_training(study_files, tmp_path, training={"max_steps": 8})
     for steps in (12, 8, 12):  # the second one leaves checkpoints 10 and 12 alone
-        found = run_training(study_files, tmp_path, training={"max_steps": steps})
-        assert_same_training(found, whole if steps == 12 else expected)
+        result = run_training(study_files, tmp_path, training={"max_steps": steps})
+        assert_same_training(result, whole if steps == 12 else expected)
     assert "resumed after update 8" in caplog.text
 
 

@@ -67,14 +67,14 @@ def test_two_processes_have_the_losses_of_one(study_files, tmp_path):
     assert process.returncode == 0, messages
     assert "2 devices share every update" in messages
     assert messages.count("update 4  epoch") == 1
-    found = pd.read_csv(two / "history.csv")
-    assert found["step"].tolist() == list(range(1, 7))
+    short_history = pd.read_csv(two / "history.csv")
+    assert short_history["step"].tolist() == list(range(1, 7))
     (folder,) = (two / "checkpoints").iterdir()
     assert json.loads((folder / "progress.json").read_text())["step"] == 6
     assert not (folder / "running.json").exists()
     assert json.loads((two / "model.job.json").read_text())["n_devices"] == 2
     pd.testing.assert_frame_equal(
-        without_times(found.iloc[:5]), without_times(expected.iloc[:5]), rtol=RTOL, atol=ATOL, check_exact=False
+        without_times(short_history.iloc[:5]), without_times(expected.iloc[:5]), rtol=RTOL, atol=ATOL, check_exact=False
     )
     resumed, history = run_training(study_files, two, architecture="rst_mix", model={"dropout": 0.0}, training=VALUES)
     # The shorter training was validated at its end.
@@ -109,8 +109,8 @@ def test_processes_agree_on_the_fastest_precision():
         )
         for rank in range(2)
     ]
-    found = [process.communicate(timeout=120)[0].strip() for process in ranks]
-    assert found == ["0 torch.bfloat16 0", "1 torch.bfloat16 0"]
+    outputs = [process.communicate(timeout=120)[0].strip() for process in ranks]
+    assert outputs == ["0 torch.bfloat16 0", "1 torch.bfloat16 0"]
 
 
 def test_signal_reaches_all_processes(study_files, tmp_path):

@@ -157,9 +157,9 @@ def test_tasks_take_turns_and_count_their_own_passes(study, tmp_path, monkeypatc
     trained, history = run(study, tmp_path, ALL, training={"max_steps": 40, "max_batch_tokens": 50})
     assert [name for name, *_ in turns] == (ALL * 10)
     for name, size in zip(ALL, (8, 20, 20, 8), strict=True):
-        own = [(epoch, instances) for task, epoch, instances in turns if task == name]
+        share = [(epoch, instances) for task, epoch, instances in turns if task == name]
         epochs = [
-            [i for _, instances in group for i in instances] for _, group in itertools.groupby(own, lambda p: p[0])
+            [i for _, instances in group for i in instances] for _, group in itertools.groupby(share, lambda p: p[0])
         ]
         assert len(epochs) > 1
         assert all(sorted(epoch) == list(range(size)) for epoch in epochs[:-1])
@@ -208,9 +208,9 @@ def test_two_devices_have_the_losses_of_one(study, tmp_path):
         [sys.executable, "-m", "docmt.cli.main", *arguments], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    found = pd.read_csv(tmp_path / "history.csv")
+    history = pd.read_csv(tmp_path / "history.csv")
     times = ["seconds", "tokens_per_second"]
-    pd.testing.assert_frame_equal(found.drop(columns=times), expected.drop(columns=times), rtol=1e-4)
+    pd.testing.assert_frame_equal(history.drop(columns=times), expected.drop(columns=times), rtol=1e-4)
 
 
 # Settings that make another training

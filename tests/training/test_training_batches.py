@@ -217,26 +217,26 @@ def test_uniform_attention_has_group_entropies():
         src += batch.layout.src_lengths_G.tolist()
         tgt += batch.layout.tgt_lengths_G.tolist()
     decoder_states(model, batch)  # not measured
-    found = meter.entropies()
-    assert found["entropy_encoder"] == pytest.approx(sum(n * math.log2(n) for n in src) / sum(src), rel=1e-5)
-    assert found["entropy_cross"] == pytest.approx(
+    measures = meter.entropies()
+    assert measures["entropy_encoder"] == pytest.approx(sum(n * math.log2(n) for n in src) / sum(src), rel=1e-5)
+    assert measures["entropy_cross"] == pytest.approx(
         sum(t * math.log2(s) for s, t in zip(src, tgt, strict=True)) / sum(tgt)
     )
     causal = sum(math.log2(i) for n in tgt for i in range(1, n + 1))
-    assert found["entropy_decoder"] == pytest.approx(causal / sum(tgt), rel=1e-5)
-    assert [found[f"below_uniform_{kind}"] for kind in ("cross", "encoder", "decoder")] == [0, 0, 0]
+    assert measures["entropy_decoder"] == pytest.approx(causal / sum(tgt), rel=1e-5)
+    assert [measures[f"below_uniform_{kind}"] for kind in ("cross", "encoder", "decoder")] == [0, 0, 0]
 
 
 def test_masked_keys_do_not_count():
     batch = make_batch((model := make_model("g_transformer", upper_layers=1)).settings, random_documents((3, 2)))
     with EntropyMeter(model) as meter:
         decoder_states(model, batch)
-    found = meter.entropies()
+    measures = meter.entropies()
     lengths = batch.layout.src_lengths_G
     tgt_lengths = batch.layout.tgt_lengths_G
     even = (tgt_lengths * np.log2(lengths)).sum() / tgt_lengths.sum()
-    assert 0.01 < found["below_uniform_cross_group"] < 1
-    assert found["entropy_cross_group"] + found["below_uniform_cross_group"] == pytest.approx(even, rel=1e-5)
+    assert 0.01 < measures["below_uniform_cross_group"] < 1
+    assert measures["entropy_cross_group"] + measures["below_uniform_cross_group"] == pytest.approx(even, rel=1e-5)
 
 
 @pytest.mark.parametrize("architecture", ["rst_serial", "rst_parallel", "rst_mix"])
@@ -250,7 +250,7 @@ def test_rst_entropy_counts_visible_units(architecture):
     n_tokens = lengths.sum()
     local = (lengths * np.log2(lengths)).sum() / n_tokens
     seen = batch.layout.grouping("encoder", "rst").dense_mask(n_tokens).sum(1)
-    found = meter.entropies()
-    assert found["entropy_encoder"] == pytest.approx((local + np.log2(seen).mean()) / 2, rel=1e-5)
-    assert found["entropy_encoder_group"] == pytest.approx(local, rel=1e-5)
-    assert found["entropy_encoder_rst"] == pytest.approx(np.log2(seen).mean(), rel=1e-5)
+    measures = meter.entropies()
+    assert measures["entropy_encoder"] == pytest.approx((local + np.log2(seen).mean()) / 2, rel=1e-5)
+    assert measures["entropy_encoder_group"] == pytest.approx(local, rel=1e-5)
+    assert measures["entropy_encoder_rst"] == pytest.approx(np.log2(seen).mean(), rel=1e-5)

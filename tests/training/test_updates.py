@@ -55,14 +55,14 @@ def content(update):
 
 def sentences_of(update):
     """Source tokens and decoder inputs, by instance."""
-    found = {}
+    sentences = {}
     for part in update.micro_batches:
         for name, side in (("src_tokens_S", "src"), ("tgt_inputs_N", "tgt")):
             lengths = part.batch.layout.instance_lengths(side)
             rows = np.split(getattr(part.batch, name).numpy(), np.cumsum(lengths)[:-1])
             for instance, row in zip(part.instances.tolist(), rows, strict=True):
-                found[instance, name] = row.tolist()
-    return found
+                sentences[instance, name] = row.tolist()
+    return sentences
 
 
 def test_processes_prepare_the_updates_of_one(study):
@@ -105,9 +105,9 @@ def test_devices_together_read_the_instances_of_one(study, n_ranks, word_dropout
         whole = alone.read(index)
         shares = [reader.read(index) for reader in readers]
         expected = sentences_of(whole)
-        found = [sentences_of(share) for share in shares if share.weight]
-        assert sum(map(len, found)) == len(expected)
-        assert {key: value for part in found for key, value in part.items()} == expected
+        parts = [sentences_of(share) for share in shares if share.weight]
+        assert sum(map(len, parts)) == len(expected)
+        assert {key: value for part in parts for key, value in part.items()} == expected
         assert {share.n_labels for share in shares} == {whole.n_labels}
         assert sum(share.n_tokens for share in shares) == whole.n_tokens
         assert all(len(share.micro_batches) >= 1 for share in shares)
@@ -123,9 +123,9 @@ def test_a_device_noises_its_own_share_alone(study, monkeypatch):
 
     monkeypatch.setattr(Noise, "apply", note)
     update = reader.read(UpdateIndex(0, 0, 0, 0))
-    own = np.concatenate([part.instances for part in update.micro_batches])
-    assert sorted(noised) == sorted(own.tolist())
-    assert 0 < len(own) < sum(map(len, reader.update_batches(0, 0, 0)))
+    share = np.concatenate([part.instances for part in update.micro_batches])
+    assert sorted(noised) == sorted(share.tolist())
+    assert 0 < len(share) < sum(map(len, reader.update_batches(0, 0, 0)))
 
 
 # Tokens at once
@@ -201,8 +201,8 @@ def test_extreme_instances_are_read(study):
             for rank in range(n_ranks)
         ]
         shares = [reader.read(UpdateIndex(0, 0, 0, 0)) for reader in readers]
-        found = [i for share in shares for part in share.micro_batches for i in part.instances.tolist()]
-        assert sorted(found) == [0, 1, 2]
+        numbers = [i for share in shares for part in share.micro_batches for i in part.instances.tolist()]
+        assert sorted(numbers) == [0, 1, 2]
         assert sum(share.n_tokens for share in shares) == 2 * lengths.sum() - len(lengths)
 
 

@@ -30,7 +30,7 @@ class Job:
 
     def reads(self, path):
         """True if a file is an input, or in an input folder."""
-        return any(path == given or path.startswith(f"{given}/") for given in self.inputs)
+        return any(path == source or path.startswith(f"{source}/") for source in self.inputs)
 
 
 @dataclass(frozen=True)
@@ -71,12 +71,12 @@ def read_commands(text):
 
 def files_of(folder, jobs):
     """All files that jobs read, by path below the folder, without files of Snakemake and checksums."""
-    found = set()
+    files = set()
     for job in jobs:
-        for given in job.inputs:
-            path = folder / given
-            found |= {file for file in ([path] if path.is_file() else path.rglob("*")) if file.is_file()}
-    names = (str(file.relative_to(folder)) for file in found)
+        for source in job.inputs:
+            path = folder / source
+            files |= {file for file in ([path] if path.is_file() else path.rglob("*")) if file.is_file()}
+    names = (str(file.relative_to(folder)) for file in files)
     return sorted(name for name in names if ".checksums/" not in name and not name.endswith(".snakemake_timestamp"))
 
 
@@ -116,17 +116,17 @@ class Laboratory:
         changed = self._damaged(damage, path)
         if changed is None or changed[path] == Path(path).read_bytes():
             return None
-        kept = self._contents([*changed, *_all_files(job.outputs)])
+        backup = self._contents([*changed, *_all_files(job.outputs)])
         for name, content in changed.items():
             Path(name).write_bytes(content)
-        found = _lasting_files(job.outputs)  # a swap may have changed one of them
+        outputs_before = _lasting_files(job.outputs)  # a swap may have changed one of them
         code, message = self._command(job)
         left = _lasting_files(job.outputs)
-        self._restore(kept)
+        self._restore(backup)
         if code == 0:
             return Trial(damage, path, job, "harmless" if left == self._undisturbed(job) else "silent", message)
         is_named = code == 2 and message.startswith("docmt: error: ")
-        return Trial(damage, path, job, "named" if is_named and left == found else f"crash {code}", message)
+        return Trial(damage, path, job, "named" if is_named and left == outputs_before else f"crash {code}", message)
 
     def _command(self, job):
         """Run a job's command in this process. Returns its exit code, or an error, and its last message."""
@@ -139,10 +139,10 @@ class Laboratory:
     def _undisturbed(self, job):
         """Results of a job's command on undamaged files, with the current code."""
         if job not in self.made:
-            kept = self._contents(_all_files(job.outputs))
+            backup = self._contents(_all_files(job.outputs))
             assert self._command(job)[0] == 0
             self.made[job] = _lasting_files(job.outputs)
-            self._restore(kept)
+            self._restore(backup)
         return self.made[job]
 
     def _contents(self, names):
@@ -160,9 +160,9 @@ class Laboratory:
         if not content:
             return None
         if damage == "flipped":
-            place = self.chance.randrange(len(content))
-            flipped = content[place] ^ (1 << self.chance.randrange(8))
-            return {path: content[:place] + bytes([flipped]) + content[place + 1 :]}
+            position = self.chance.randrange(len(content))
+            flipped = content[position] ^ (1 << self.chance.randrange(8))
+            return {path: content[:position] + bytes([flipped]) + content[position + 1 :]}
         if damage == "cut":
             return {path: content[: self.chance.randrange(len(content))]}
         if damage == "emptied":

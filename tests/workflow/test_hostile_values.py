@@ -47,10 +47,10 @@ def leaves(values, path=()):
 
 def replaced(values, path, text):
     values = copy.deepcopy(values)
-    place = values
+    section = values
     for key in path[:-1]:
-        place = place[key]
-    place[path[-1]] = text
+        section = section[key]
+    section[path[-1]] = text
     return values
 
 
@@ -79,8 +79,8 @@ def hostile():
 def test_every_command_gets_hostile_text_as_text(hostile, tmp_path):
     config = tmp_path / "study.yaml"
     config.write_text(yaml.safe_dump(hostile, allow_unicode=True), encoding="utf-8")
-    own = hostile["corpora"]["custom"]["own"]["splits"]["all"]["files"]
-    files = [*own.values(), *hostile["discourse"]["trees"]["elsewhere"]["files"].values()]
+    corpus_files = hostile["corpora"]["custom"]["own"]["splits"]["all"]["files"]
+    files = [*corpus_files.values(), *hostile["discourse"]["trees"]["elsewhere"]["files"].values()]
     assert all("PWNED" in file for file in files)
     for file in files:
         (tmp_path / file).touch()
@@ -106,6 +106,6 @@ def test_every_command_gets_hostile_text_as_text(hostile, tmp_path):
     for file in hostile["discourse"]["trees"]["elsewhere"]["files"].values():
         assert any(file in words for words in arguments), file
     specs = [json.loads(words[words.index("--spec") + 1]) for words in arguments if "--spec" in words]
-    assert [spec["splits"]["all"]["files"] for spec in specs] == [own]
+    assert [spec["splits"]["all"]["files"] for spec in specs] == [corpus_files]
     mirrors = {words[words.index("--mirror") + 1] for words in arguments if "--mirror" in words}
     assert mirrors == {HOSTILE + BRACES}

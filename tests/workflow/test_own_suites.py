@@ -86,6 +86,6 @@ def test_commands_of_suites_import_only_what_they_need(suites, tmp_path):
     for name in ALLOWED_WITH_SUITES:
         environment = clean_environment(copied.imports)
         subprocess.run(["bash", "-euc", calls[name]], cwd=copied.folder, env=environment, check=True)
-    found = read_imports(copied)
-    assert set(found) == set(ALLOWED_WITH_SUITES)
-    assert too_many(found, ALLOWED_WITH_SUITES) == {}
+    modules = read_imports(copied)
+    assert set(modules) == set(ALLOWED_WITH_SUITES)
+    assert too_many(modules, ALLOWED_WITH_SUITES) == {}

@@ -89,25 +89,25 @@ def test_hypotheses_files_need_no_training(tmp_path):
     missing = snakemake(tmp_path, "--dry-run", config=config)
     assert missing.returncode
     assert re.search(r"config\.\S+: own/\S+: no such file", missing.stdout + missing.stderr)
-    named = {own.where: own.file for own in StudyView(load_config(STUDY)).user_files()}
+    named = {file.where: file.file for file in StudyView(load_config(STUDY)).user_files()}
     assert named["config.systems.one.hypotheses.made/test"] == "own/one.de"
     assert named["config.systems.two.log_probabilities.made/pronoun"] == "own/two.scores"
-    own = tmp_path / "own"
-    own.mkdir()
+    folder = tmp_path / "own"
+    folder.mkdir()
     for name in ("one.de", "two.de", "dev.de", "two.scores", "second.de", "model.ckpt"):
-        (own / name).write_text("", encoding="utf-8")
-    (own / "comet-score").write_text(COMET, encoding="utf-8")
-    (own / "comet-score").chmod(0o755)
+        (folder / name).write_text("", encoding="utf-8")
+    (folder / "comet-score").write_text(COMET, encoding="utf-8")
+    (folder / "comet-score").chmod(0o755)
     texts = [f"{TEXT}/test_{test}.documents.tsv" for test in ("test", "dev")]
-    made = snakemake(tmp_path, "--cores", "1", *texts, config=config)
-    assert made.returncode == 0, made.stderr
+    preparation = snakemake(tmp_path, "--cores", "1", *texts, config=config)
+    assert preparation.returncode == 0, preparation.stderr
     reference = (tmp_path / f"{TEXT}/test_test.de").read_text(encoding="utf-8").splitlines()
-    (own / "one.de").write_text("".join(f"{line}\n" for line in reference), encoding="utf-8")
+    (folder / "one.de").write_text("".join(f"{line}\n" for line in reference), encoding="utf-8")
     index = (tmp_path / f"{TEXT}/test_test.documents.tsv").read_text(encoding="utf-8").splitlines()[1:]
-    (own / "two.de").write_text("Ein Satz .\n" * len(index), encoding="utf-8")
-    (own / "dev.de").write_bytes((tmp_path / f"{TEXT}/test_dev.de").read_bytes())
-    (own / "second.de").write_text("Noch ein Satz .\n" * len(reference), encoding="utf-8")
-    (own / "two.scores").write_text("-1 -2\n" * 12, encoding="utf-8")
+    (folder / "two.de").write_text("Ein Satz .\n" * len(index), encoding="utf-8")
+    (folder / "dev.de").write_bytes((tmp_path / f"{TEXT}/test_dev.de").read_bytes())
+    (folder / "second.de").write_text("Noch ein Satz .\n" * len(reference), encoding="utf-8")
+    (folder / "two.scores").write_text("-1 -2\n" * 12, encoding="utf-8")
     planned = {job.split()[0] for job in read_jobs(snakemake(tmp_path, "--dry-run", config=config).stdout)}
     assert planned >= {"import_output", "evaluate_run", "report_reader"}
     assert not planned & {"train", "translate", "score_candidates", "instances_build"}
@@ -133,7 +133,7 @@ def test_hypotheses_files_need_no_training(tmp_path):
     }
     assert (report / "reader.html").stat().st_size > 1000
     assert "two" in (report / "report.html").read_text(encoding="utf-8")
-    (own / "two.de").write_text("Ein Satz .\n" * 2, encoding="utf-8")
+    (folder / "two.de").write_text("Ein Satz .\n" * 2, encoding="utf-8")
     wrong = snakemake(tmp_path, "--cores", "1", "--show-failed-logs", config=config)
     assert wrong.returncode
     assert (

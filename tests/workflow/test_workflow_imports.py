@@ -44,20 +44,20 @@ ALLOWED = {
 
 def read_imports(study):
     """Imports of a study's commands."""
-    found = defaultdict(set)
+    modules = defaultdict(set)
     for path in study.imports.glob("*.json"):
         note = json.loads(path.read_text(encoding="utf-8"))
-        found["train" if note["command"].startswith("train") else note["command"]] |= set(note["imports"])
-    return found
+        modules["train" if note["command"].startswith("train") else note["command"]] |= set(note["imports"])
+    return modules
 
 
-def too_many(found, allowed):
+def too_many(modules, allowed):
     """Unnecessary imports by command."""
     limits = {command: names for command, names in allowed.items() if names is not None}
-    return {command: found[command] - names for command, names in limits.items() if found[command] - names}
+    return {command: modules[command] - names for command, names in limits.items() if modules[command] - names}
 
 
 def test_commands_import_only_what_they_need(finished):
-    found = read_imports(finished)
-    assert set(found) == set(ALLOWED)
-    assert too_many(found, ALLOWED) == {}
+    modules = read_imports(finished)
+    assert set(modules) == set(ALLOWED)
+    assert too_many(modules, ALLOWED) == {}

@@ -26,8 +26,8 @@ def commands(folder):
     for process in working_in(folder):
         with contextlib.suppress(OSError, StopIteration, IndexError):
             words = Path(f"/proc/{process}/cmdline").read_text(encoding="utf-8").split("\0")
-            place = next(number for number, word in enumerate(words) if word.endswith("/docmt"))
-            yield process, words[place + 1]
+            index = next(number for number, word in enumerate(words) if word.endswith("/docmt"))
+            yield process, words[index + 1]
 
 
 def content(file):
@@ -42,9 +42,9 @@ def results(folder):
     """All lasting results of a study, without times. Drawings and pages that show times are left out."""
     left_out = (".checksums", "benchmarks", "report", "checkpoints", "tables", "figures", "against")
     files = [file for file in (folder / "results").rglob("*") if file.is_file() and not set(file.parts) & set(left_out)]
-    kept = [file for file in files if file.name != ".snakemake_timestamp" and not file.name.endswith(".job.json")]
-    found = {str(file.relative_to(folder)): file for file in kept if file.name != "history.csv"}
-    return {name: content(file) for name, file in found.items()} | {
+    candidates = [file for file in files if file.name != ".snakemake_timestamp" and not file.name.endswith(".job.json")]
+    paths = {str(file.relative_to(folder)): file for file in candidates if file.name != "history.csv"}
+    return {name: content(file) for name, file in paths.items()} | {
         "results/report/scores.csv": (folder / "results/report/scores.csv").read_bytes()
     }
 
@@ -89,6 +89,6 @@ def test_twenty_kills_end_in_the_same_files(finished, tmp_path):
     assert main(["clean", "--directory", str(tmp_path), "--configfile", str(config), "--delete"]) == 0
     expected = results(finished.folder)
     assert len(expected) > 100
-    found = results(tmp_path)
-    assert found.keys() == expected.keys()
-    assert [name for name in expected if found[name] != expected[name]] == []
+    contents = results(tmp_path)
+    assert contents.keys() == expected.keys()
+    assert [name for name in expected if contents[name] != expected[name]] == []

@@ -149,9 +149,9 @@ def test_tables_refuse_scores_of_other_settings(study):
     """`--touch` makes Snakemake accept old results as new ones, but fingerprints in the scores are still old."""
     touched = study.run("--touch", changes=FASTER)
     assert touched.returncode == 0, touched.stderr
-    kept = study.run("--forcerun", "report_collect", changes=FASTER)
-    assert kept.returncode != 0
-    messages = kept.stdout + kept.stderr
+    process = study.run("--forcerun", "report_collect", changes=FASTER)
+    assert process.returncode != 0
+    messages = process.stdout + process.stderr
     assert "system document_transformer, seed 1, test smoke: their fingerprint" in messages
     assert planned(study, "document_transformer") in messages
 
@@ -159,9 +159,9 @@ def test_tables_refuse_scores_of_other_settings(study):
 def test_tables_refuse_paired_tests_of_other_settings(study):
     changes = {"systems": {"g_transformer_finetuned": {"decoding": {"beam_size": 3}}}}
     assert study.run("--touch", changes=changes).returncode == 0
-    kept = study.run("--forcerun", "evaluate_run", "report_collect", changes=changes)
-    assert kept.returncode != 0
-    messages = kept.stdout + kept.stderr
+    process = study.run("--forcerun", "evaluate_run", "report_collect", changes=changes)
+    assert process.returncode != 0
+    messages = process.stdout + process.stderr
     assert "g_transformer_finetuned/against/sentence_transformer.json: its fingerprint does not belong" in messages
 
 
@@ -182,7 +182,7 @@ TARGET = "results/smoke/corpora/en-de/train.documents.tsv"
 
 
 @pytest.fixture
-def own(tmp_path):
+def user_study(tmp_path):
     """A study that has read its user files."""
     (tmp_path / "talks.en").write_text("Hello .\n", encoding="utf-8")
     (tmp_path / "talks.de").write_text("Hallo .\n", encoding="utf-8")
@@ -192,29 +192,31 @@ def own(tmp_path):
     return study
 
 
-def test_missing_user_file_is_an_error(own):
-    done = own.run(TARGET, changes=custom("talk.en"))
+def test_missing_user_file_is_an_error(user_study):
+    done = user_study.run(TARGET, changes=custom("talk.en"))
     assert done.returncode != 0
     where = "config.corpora.custom.talks.splits.all.files.en"
     assert f"{where}: talk.en: no such file (paths are relative to" in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_older_user_file_is_read_again(own):
-    file = own.folder / "talks.en"
-    older = own.folder / "older"
+def test_older_user_file_is_read_again(user_study):
+    file = user_study.folder / "talks.en"
+    older = user_study.folder / "older"
     older.write_text("Goodbye .\n", encoding="utf-8")
     os.utime(older, (10**9, 10**9))
     older.rename(file)
-    done = own.run(TARGET, changes=custom("talks.en"))
+    done = user_study.run(TARGET, changes=custom("talks.en"))
     assert done.returncode == 0, done.stderr
-    assert (own.folder / TARGET.replace("documents.tsv", "en")).read_text(encoding="utf-8").endswith("Goodbye .\n")
+    assert (
+        (user_study.folder / TARGET.replace("documents.tsv", "en")).read_text(encoding="utf-8").endswith("Goodbye .\n")
+    )
 
 
-def test_newer_user_file_runs_nothing(own, monkeypatch):
-    monkeypatch.chdir(own.folder)
-    before = StudyView(own.plan(custom("talks.en")).config).dataset_split("smoke", "train").fingerprint
-    os.utime(own.folder / "talks.en")
-    assert StudyView(own.plan(custom("talks.en")).config).dataset_split("smoke", "train").fingerprint == before
-    done = own.run("--dry-run", TARGET, changes=custom("talks.en"))
+def test_newer_user_file_runs_nothing(user_study, monkeypatch):
+    monkeypatch.chdir(user_study.folder)
+    before = StudyView(user_study.plan(custom("talks.en")).config).dataset_split("smoke", "train").fingerprint
+    os.utime(user_study.folder / "talks.en")
+    assert StudyView(user_study.plan(custom("talks.en")).config).dataset_split("smoke", "train").fingerprint == before
+    done = user_study.run("--dry-run", TARGET, changes=custom("talks.en"))
     assert "Nothing to be done" in done.stdout + done.stderr

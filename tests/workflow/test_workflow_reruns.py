@@ -32,8 +32,8 @@ def of_comparison(system, rules):
     """Results that depend on both the fine-tuned system and its baseline: paired tests and the case study."""
     if system not in COMPARED:
         return set()
-    found = {COMPARISON} if {"translate", "score_candidates"} & {*rules} else set()
-    return found | ({CASES} if "translate" in rules else set())
+    outputs = {COMPARISON} if {"translate", "score_candidates"} & {*rules} else set()
+    return outputs | ({CASES} if "translate" in rules else set())
 
 
 def of_rst():

@@ -94,7 +94,7 @@ def test_snakemake_report_is_made(finished):
     done = finished.run("--report", "snakemake.html")
     assert done.returncode == 0, done.stderr
     page = (finished.folder / "snakemake.html").read_text(encoding="utf-8")
-    labels = [json.loads(found) for found in re.findall(r'"labels": (\{[^}]*\})', page)]
+    labels = [json.loads(text) for text in re.findall(r'"labels": (\{[^}]*\})', page)]
     for run in StudyView(finished.plan().config).trained:
         assert {"dataset": run.dataset, "system": run.system, "seed": str(run.seed)} in labels
         assert f"The training of {run.system} on {run.dataset} with seed {run.seed}" in page

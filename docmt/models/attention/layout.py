@@ -342,8 +342,11 @@ class AttentionLayout:
 
     def max_positions(self) -> int:
         """Return the highest position + 1 in all indexes that the model needs."""
-        kinds = [(side, kind) for side, kind in self.index_kinds() if kind in ("instance", "sentence")]
-        return max(self.n_positions(side, within=kind) for side, kind in kinds)
+        highest = 0
+        for side, kind in self.index_kinds():
+            if kind == "instance" or kind == "sentence":
+                highest = max(highest, self.n_positions(side, within=kind))
+        return highest
 
     def index_kinds(self) -> set[tuple[Side, IndexKind]]:
         """Return side and kind of all indexes that the model needs."""

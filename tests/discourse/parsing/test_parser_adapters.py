@@ -104,8 +104,8 @@ def test_a_file_gives_the_trees_of_its_documents(tmp_path):
     ],
 )
 def test_a_tree_for_another_document_is_one_line(tmp_path, change, message):
-    made = replace(DOCUMENT, **{"tree": TREE} | change)
-    write_discourse(tmp_path / "trees.discourse.jsonl", [made])
+    document = replace(DOCUMENT, **{"tree": TREE} | change)
+    write_discourse(tmp_path / "trees.discourse.jsonl", [document])
     with pytest.raises(UserError, match=message):
         load_parser(f"file:{tmp_path / 'trees.discourse.jsonl'}").parse(DOCUMENT)
 

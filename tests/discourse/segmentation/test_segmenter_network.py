@@ -163,11 +163,11 @@ def test_gradients_equal_those_of_enumeration():
     emissions_BTL = torch.randn(1, 4, 2, requires_grad=True)
     labels_BT = torch.tensor([[0, 1, 1, 0]])
     crf.log_likelihood(emissions_BTL, labels_BT, torch.ones(1, 4, dtype=torch.bool)).sum().backward()
-    found = [emissions_BTL.grad.clone(), *(parameter.grad.clone() for parameter in crf.parameters())]
+    gradients = [emissions_BTL.grad.clone(), *(parameter.grad.clone() for parameter in crf.parameters())]
     emissions_BTL.grad = None
     crf.zero_grad()
     scores = all_scores(crf, emissions_BTL[0])[1]
     (plain_score(crf, emissions_BTL[0], labels_BT[0].tolist()) - torch.logsumexp(scores, 0)).backward()
     expected = [emissions_BTL.grad, *(parameter.grad for parameter in crf.parameters())]
-    for one, other in zip(found, expected, strict=True):
+    for one, other in zip(gradients, expected, strict=True):
         torch.testing.assert_close(one, other)

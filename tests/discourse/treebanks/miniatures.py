@@ -28,9 +28,9 @@ def conllu(start="*We left *because"):
     lines = []
     for number, sentence in enumerate((f"{start} it rained .", "*Sad !")):
         lines += ["# newpar"] if number else []
-        for place, form in enumerate(sentence.split(), start=1):
+        for position, form in enumerate(sentence.split(), start=1):
             misc = "Discourse=x:1->2" if form.startswith("*") else "_"
-            lines.append(f"{place}\t{form.strip('*')}\t_\t_\tTAG\t_\t{place - 1}\tdep\t_\t{misc}")
+            lines.append(f"{position}\t{form.strip('*')}\t_\t_\tTAG\t_\t{position - 1}\tdep\t_\t{misc}")
         lines.append("")
     return "\n".join(lines) + "\n"
 

@@ -17,11 +17,11 @@ def rs3(*rows, more=""):
     rels = "".join(f'<rel name="{name}" type="{kind}"/>' for name, kind in RELATIONS.items())
     body = ""
     for name, kind, *above in rows:
-        place = f'parent="{above[0]}" relname="{above[1]}"' if above else ""
+        attributes = f'parent="{above[0]}" relname="{above[1]}"' if above else ""
         if kind in ("span", "multinuc"):
-            body += f'<group id="{name}" type="{kind}" {place}/>'
+            body += f'<group id="{name}" type="{kind}" {attributes}/>'
         else:
-            body += f'<segment id="{name}" {place}>{kind}</segment>'
+            body += f'<segment id="{name}" {attributes}>{kind}</segment>'
     rels += '<rel name="both" type="multinuc"/>'
     return f"<rst><header><relations>{rels}</relations></header><body>{body}{more}</body></rst>"
 
@@ -31,16 +31,16 @@ def parse(*rows, more=""):
 
 
 def test_satellites_on_both_sides_share_a_node():
-    found = parse(
+    file = parse(
         (1, "a", 2, "cause"), (2, "b &amp; c", 9, SPAN), (3, "d", 2, "elaboration"), (4, "e", 2, "cause"), (9, "span")
     )
-    assert found.texts == ("a", "b & c", "d", "e")
-    assert found.tree == join([leaf(i) for i in range(4)], "SNSS", ("cause", SPAN, "elaboration", "cause"))
-    assert found.arcs == nary_to_dependencies(found.tree, 4)
+    assert file.texts == ("a", "b & c", "d", "e")
+    assert file.tree == join([leaf(i) for i in range(4)], "SNSS", ("cause", SPAN, "elaboration", "cause"))
+    assert file.arcs == nary_to_dependencies(file.tree, 4)
 
 
 def test_arcs_that_cross_are_those_of_the_file():
-    found = parse(
+    file = parse(
         (1, "a", 5, SPAN),
         (2, "b", 6, SPAN),
         (3, "c", 1, "elaboration"),
@@ -49,13 +49,13 @@ def test_arcs_that_cross_are_those_of_the_file():
         (6, "span", 7, "list"),
         (7, "multinuc"),
     )
-    assert found.n_lifted == 2
-    assert found.arcs.heads == (NO_HEAD, 0, 0, 1)
-    assert found.arcs.relations == ("root", "list", "elaboration", "cause")
+    assert file.n_lifted == 2
+    assert file.arcs.heads == (NO_HEAD, 0, 0, 1)
+    assert file.arcs.relations == ("root", "list", "elaboration", "cause")
 
 
 def test_lists_with_two_kinds_of_satellites():
-    found = parse(
+    file = parse(
         (1, "a", 7, "list"),
         (2, "b", 8, SPAN),
         (3, "c", 2, "elaboration"),
@@ -67,36 +67,34 @@ def test_lists_with_two_kinds_of_satellites():
     )
     member = join_pair(leaf(1), leaf(2), "NS", "elaboration")
     items = join([leaf(0), member, leaf(3)], "NNN", ("list",) * 3)
-    assert found.tree == join_pair(items, leaf(4), "NS", "cause")
+    assert file.tree == join_pair(items, leaf(4), "NS", "cause")
 
 
 def test_ambiguous_relation_is_multinuclear_in_groups():
-    found = parse((1, "a", 9, "both"), (2, "b", 9, "both"), (3, "c", 1, "both"), (9, "multinuc"))
+    file = parse((1, "a", 9, "both"), (2, "b", 9, "both"), (3, "c", 1, "both"), (9, "multinuc"))
     # EDU 3 is cut off from EDU 1 by EDU 2
-    assert found.tree == join([leaf(0), leaf(1), leaf(2)], "NNS", ("both",) * 3)
-    assert found.n_lifted == 1
+    assert file.tree == join([leaf(0), leaf(1), leaf(2)], "NNS", ("both",) * 3)
+    assert file.n_lifted == 1
 
 
 def test_groups_over_one_element_vanish():
-    found = parse(
-        (1, "a", 7, SPAN), (2, "b", 1, "cause"), (7, "span", 8, "list"), (8, "multinuc", 9, SPAN), (9, "span")
-    )
-    assert found.tree == join_pair(leaf(0), leaf(1), "NS", "cause")
+    file = parse((1, "a", 7, SPAN), (2, "b", 1, "cause"), (7, "span", 8, "list"), (8, "multinuc", 9, SPAN), (9, "span"))
+    assert file.tree == join_pair(leaf(0), leaf(1), "NS", "cause")
 
 
 def test_several_trees_become_the_nuclei_of_one_node():
-    found = parse((1, "a"), (2, "b", 3, "cause"), (3, "c", 9, SPAN), (9, "span"), (4, "d"))
+    file = parse((1, "a"), (2, "b", 3, "cause"), (3, "c", 9, SPAN), (9, "span"), (4, "d"))
     second = join_pair(leaf(1), leaf(2), "SN", "cause")
-    assert found.tree == join([leaf(0), second, leaf(3)], "NNN", ("joint",) * 3)
-    assert (found.n_trees, found.n_lifted) == (3, 0)
-    assert found.arcs.heads == (NO_HEAD, 2, 0, 0)
+    assert file.tree == join([leaf(0), second, leaf(3)], "NNN", ("joint",) * 3)
+    assert (file.n_trees, file.n_lifted) == (3, 0)
+    assert file.arcs.heads == (NO_HEAD, 2, 0, 0)
     assert parse((1, "a")).n_trees == 1
 
 
 def test_trees_that_enclose_one_another_are_joined_too():
-    found = parse((1, "a", 3, "cause"), (2, "b"), (3, "c"))
-    check_cover(found.tree, 3)
-    assert found.n_trees == 2
+    file = parse((1, "a", 3, "cause"), (2, "b"), (3, "c"))
+    check_cover(file.tree, 3)
+    assert file.n_trees == 2
 
 
 def test_one_segment():
@@ -106,15 +104,15 @@ def test_one_segment():
 
 def test_unit_interrupted_by_a_satellite_of_its_group():
     """A satellite between the parts of a group is a child of the group."""
-    found = parse((1, "he", 9, "same-unit"), (2, "who", 9, "elaboration"), (3, "ran", 9, "same-unit"), (9, "multinuc"))
-    assert found.tree == join([leaf(0), leaf(1), leaf(2)], "NSN", ("same-unit", "elaboration", "same-unit"))
-    assert found.arcs.heads == (NO_HEAD, 0, 0)
-    assert found.n_lifted == 0
+    file = parse((1, "he", 9, "same-unit"), (2, "who", 9, "elaboration"), (3, "ran", 9, "same-unit"), (9, "multinuc"))
+    assert file.tree == join([leaf(0), leaf(1), leaf(2)], "NSN", ("same-unit", "elaboration", "same-unit"))
+    assert file.arcs.heads == (NO_HEAD, 0, 0)
+    assert file.n_lifted == 0
 
 
 def test_edges_that_cross_are_lifted_and_counted():
     """EDU 2 depends on EDU 4 across the parts of a unit (1, 3). The right part moves up, and no EDU is lost."""
-    found = parse(
+    file = parse(
         (1, "he", 8, "same-unit"),
         (2, "as", 4, "cause"),
         (3, "ran", 8, "same-unit"),
@@ -122,15 +120,15 @@ def test_edges_that_cross_are_lifted_and_counted():
         (8, "multinuc", 4, "elaboration"),
         (9, "span"),
     )
-    assert found.n_lifted == 1
-    assert found.tree == join([leaf(i) for i in range(4)], "SSSN", ("elaboration", "cause", "same-unit", SPAN))
-    assert found.arcs.heads == (3, 3, 0, NO_HEAD)
+    assert file.n_lifted == 1
+    assert file.tree == join([leaf(i) for i in range(4)], "SSSN", ("elaboration", "cause", "same-unit", SPAN))
+    assert file.arcs.heads == (3, 3, 0, NO_HEAD)
 
 
 def test_secondary_edges_are_counted_and_signals_passed_over():
     more = '<secedges><secedge id="1-2" source="1" target="2" relname="cause"/></secedges><signals><signal/></signals>'
-    found = parse((1, "a", 9, SPAN), (2, "b", 1, "cause"), (9, "span"), more=more)
-    assert (found.n_secondary_edges, found.tree) == (1, join_pair(leaf(0), leaf(1), "NS", "cause"))
+    file = parse((1, "a", 9, SPAN), (2, "b", 1, "cause"), (9, "span"), more=more)
+    assert (file.n_secondary_edges, file.tree) == (1, join_pair(leaf(0), leaf(1), "NS", "cause"))
 
 
 @pytest.mark.parametrize(
@@ -187,9 +185,9 @@ def random_rows(rng, n_segments):
 def test_every_edu_has_its_place_however_edges_cross(seed):
     rng = random.Random(seed)
     n_segments = rng.randint(1, 10)
-    found = parse(*random_rows(rng, n_segments))
-    check_cover(found.tree, n_segments)
-    check_cover(binarize(found.tree), n_segments)
-    check_dependencies(found.arcs.heads, where="random")
-    if not found.n_lifted:
-        assert found.arcs == nary_to_dependencies(found.tree, n_segments)
+    file = parse(*random_rows(rng, n_segments))
+    check_cover(file.tree, n_segments)
+    check_cover(binarize(file.tree), n_segments)
+    check_dependencies(file.arcs.heads, where="random")
+    if not file.n_lifted:
+        assert file.arcs == nary_to_dependencies(file.tree, n_segments)

@@ -23,19 +23,19 @@ TREE = join([leaf(0), ITEMS], "SN", ("heading", SPAN))
 
 
 def test_nodes_with_many_children_and_odd_texts():
-    found = parse_brackets(DIS, where="a.dis")
-    assert found.tree == TREE
-    assert found.texts == ("A (short) title", "One,<P>", "two", 'and "three_!" .\n')
+    file = parse_brackets(DIS, where="a.dis")
+    assert file.tree == TREE
+    assert file.texts == ("A (short) title", "One,<P>", "two", 'and "three_!" .\n')
 
 
 def test_texts_with_parentheses_that_do_not_close():
-    found = parse_brackets("( Root (leaf 1) (text _!:-) ( Nucleus (leaf 9)_!) )", where="a.dis")
-    assert (found.tree, found.texts) == (leaf(0), (":-) ( Nucleus (leaf 9)",))
+    file = parse_brackets("( Root (leaf 1) (text _!:-) ( Nucleus (leaf 9)_!) )", where="a.dis")
+    assert (file.tree, file.texts) == (leaf(0), (":-) ( Nucleus (leaf 9)",))
 
 
 def test_leaves_decide_over_spans():
-    found = parse_brackets(DIS.replace("(span 2 4)", "(span 2 5)"), where="a.dis")
-    assert (found.tree, found.n_wrong_spans) == (TREE, 1)
+    file = parse_brackets(DIS.replace("(span 2 4)", "(span 2 5)"), where="a.dis")
+    assert (file.tree, file.n_wrong_spans) == (TREE, 1)
     assert parse_brackets(DIS, where="a.dis").n_wrong_spans == 0
 
 

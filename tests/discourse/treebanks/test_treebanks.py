@@ -248,11 +248,11 @@ def rst_dt(folder, *, text="We left\nbecause it rained.\n\nSad!\n", edus="We lef
     dis = DIS.replace("rained .", "rained.<P>").replace("Sad !", "Sad!").replace("causal-cause", "Consequence-s-e")
     dis = dis.replace("evaluation-comment", "comment")
     names = [("TRAINING", f"wsj_06{i:02}") for i in range(11)] + [("TEST", "wsj_1100"), ("OTHER", "wsj_2000")]
-    for place, name in names:
-        (folder / place).mkdir(parents=True, exist_ok=True)
+    for part, name in names:
+        (folder / part).mkdir(parents=True, exist_ok=True)
         for suffix, content in ((".out.dis", dis), (".out.edus", edus), (".out", text)):
             if content is not None:
-                (folder / place / f"{name}{suffix}").write_text(content, encoding="utf-8")
+                (folder / part / f"{name}{suffix}").write_text(content, encoding="utf-8")
     return folder
 
 
@@ -301,8 +301,8 @@ def test_rst_dt_names_files_that_do_not_fit(tmp_path, changes, message):
 @mirror
 def test_real_gum_counts():
     splits = read_gum(Path(MIRROR) / "gum").counts()["splits"]
-    found = {split: [row[key] for key in ("documents", "sentences", "tokens", "edus")] for split, row in splits.items()}
-    assert found == {
+    sizes = {split: [row[key] for key in ("documents", "sentences", "tokens", "edus")] for split, row in splits.items()}
+    assert sizes == {
         "train": [177, 10224, 177410, 23013],
         "dev": [30, 1575, 28119, 3634],
         "test": [30, 1464, 28397, 3518],
@@ -312,5 +312,5 @@ def test_real_gum_counts():
 @mirror
 def test_real_gcdt_counts():
     splits = read_gcdt(Path(MIRROR) / "gcdt").counts()["splits"]
-    found = {split: [row[key] for key in ("documents", "sentences", "edus")] for split, row in splits.items()}
-    assert found == {"train": [40, 2026, 7480], "dev": [5, 331, 1145], "test": [5, 335, 1092]}
+    sizes = {split: [row[key] for key in ("documents", "sentences", "edus")] for split, row in splits.items()}
+    assert sizes == {"train": [40, 2026, 7480], "dev": [5, 331, 1145], "test": [5, 335, 1092]}

@@ -31,9 +31,9 @@ SLOW = (
 def note() -> None:
     """Write the line."""
     command = [word for word in sys.argv[1:3] if not word.startswith("-")]
-    found = [name for name in SLOW if name in sys.modules]
+    imports = [name for name in SLOW if name in sys.modules]
     path = Path(os.environ["IMPORTS_FOLDER"]) / f"{os.getpid()}.json"
-    path.write_text(json.dumps({"command": " ".join(command), "imports": found}), encoding="utf-8")
+    path.write_text(json.dumps({"command": " ".join(command), "imports": imports}), encoding="utf-8")
 
 
 if "IMPORTS_FOLDER" in os.environ and Path(sys.argv[0]).name == "docmt":
