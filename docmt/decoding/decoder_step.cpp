@@ -18,7 +18,7 @@ auto find_operator(const char* name) {
   return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Function>();
 }
 
-// `FloatMatmul` with a packed weight, or `Int8Matmul` (inference_model.py).
+// `FloatMatmul` with a packed weight, or `Int8Matmul` (matmuls.py).
 struct Matmul : torch::CustomClassHolder {
   OptionalTensor weight, bias;
   std::optional<Int8Weight> packed;
