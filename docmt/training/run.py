@@ -111,11 +111,10 @@ def train(
         return
     state = trainer.state
     facts = {"seed": seed, **checksums, "passes": trainer.passes(), "n_parameters": n_parameters, "precision": used}
-    facts |= {"best_step": state.best_step, "steps": state.step}  # no durations, which differ after an interruption
     instance_settings = data.train.manifest.get("provenance", {}).get("settings", {})
     recorded = {"fingerprint": model_fingerprint} if model_fingerprint else {}
-    provenance = describe(settings=settings.model_dump(), **facts) | recorded
-    save_model(files.out, TrainedModel(model, vocabulary, pipeline, instance_settings, provenance))
+    provenance = describe(settings=settings.model_dump(), **facts, best_step=state.best_step, steps=state.step)
+    save_model(files.out, TrainedModel(model, vocabulary, pipeline, instance_settings, provenance | recorded))
     write_history(files.history, state)
     sessions = [{**asdict(part), "seconds": round(part.seconds, 3)} for part in state.sessions]
     job = {"device": fabric.device.type, "n_devices": fabric.world_size, "n_nodes": nodes, "sessions": sessions}
