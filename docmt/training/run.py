@@ -76,14 +76,7 @@ def train(
         raise UserError(FROZEN_SENTENCES)
     # Of the weights, not of the file, whose provenance changes with every new docmt.
     checksums = _checksums(data, files.vocabulary) | {"init": weights_digest(start) if start else None}
-    # Each combination has its own checkpoints. Not `max_steps`: raising it continues a training.
-    identity = {
-        "model": settings.model.model_dump(),
-        "training": settings.training.model_dump(exclude={"max_steps"}),
-        "seed": seed,
-        **checksums,
-    }
-    folder = files.checkpoints / fingerprint(identity)
+    folder = files.checkpoints / _fingerprint_of_checkpoints(settings, seed, checksums)
     precision, width = settings.training.precision, settings.model.width
     fabric = make_fabric(precision, accelerator, width=width, devices=devices, nodes=nodes, checkpoints=folder)
     n_parameters = sum(parameter.numel() for parameter in model.parameters())
@@ -121,6 +114,18 @@ def train(
     job["micro_batch_tokens"] = trainer.reader.micro_batch_tokens or settings.training.max_batch_tokens
     write_job_facts(files.out, **job, checkpoints=folder.name, cpu_seconds=round(cpu_seconds, 1))
     trainer.checkpoints.prune(state.step, keep_checkpoints)  # at last, so that a killed job can resume
+
+
+def _fingerprint_of_checkpoints(settings: RunSettings, seed: int, checksums: dict[str, Any]) -> str:
+    """Return a hash of everything that changes a training, except `max_steps`, because raising it continues one."""
+    return fingerprint(
+        {
+            "model": settings.model.model_dump(),
+            "training": settings.training.model_dump(exclude={"max_steps"}),
+            "seed": seed,
+            **checksums,
+        }
+    )
 
 
 def _load_data(files: TrainingFiles, vocabulary: Vocabulary, pipeline: TextPipeline, *, needs_trees: bool) -> TaskData:
