@@ -353,7 +353,7 @@ def test_a_finished_training_without_best_weights_validates_again(study_files, e
     content = torch.load(folder / NEWEST, weights_only=True)
     content["state"] |= {"best_step": 4, "best_loss": 0.1}
     CheckpointFolder(folder).save(8, content | {"best_steps": [4, 4]})
-    damage_best(folder, 4, 8)
+    damage_best(folder, 4)
     (folder / "step-000000006.pt").unlink()
     (folder / "step-000000006.json").unlink()
     trained, history = run_training(study_files, tmp_path, training={"max_steps": 8})

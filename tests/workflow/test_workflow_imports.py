@@ -37,7 +37,8 @@ ALLOWED = {
     "report collect": {"numpy"},
     "report cases": {"numpy", "sacrebleu", "lxml", "pandas", "matplotlib"},
     "report reader": {"numpy", "sacrebleu", "lxml"},
-    "report render": {"numpy", "pandas", "matplotlib"},
+    # The PDF backend of matplotlib imports fontTools, which imports lxml.
+    "report render": {"numpy", "pandas", "matplotlib", "lxml"},
 }
 """Command → slow libraries (recorder/sitecustomize.py) that it may import. None for all."""
 
