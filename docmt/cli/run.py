@@ -97,7 +97,7 @@ def run(
     with create_folder(directory), chdir(directory):
         config = load_config(values)
         check_user_files(Study(config))
-        needs = [*describe_costs(config), describe_by_hand(config)] if is_plan else []
+        facts = [*filter(None, [*describe_costs(config), describe_by_hand(config)])] if is_plan else []
         names = configuration_names(files)
     _check_targets(targets)
     if changes:
@@ -116,7 +116,8 @@ def run(
         os.environ[REPLACE_VARIABLE] = "1"
     if is_plan:
         _print_plan(call)
-        print("", *filter(None, needs), sep="\n")
+        if facts:
+            print("", *facts, sep="\n")
         return
     has_format = any(parsed.get(name) for name in MESSAGE_OPTIONS)
     sys.stdout.flush()
