@@ -113,9 +113,8 @@ def test_a_free_stream_ends_and_holds_words_alone(architecture, name):
 @pytest.mark.parametrize("architecture", ["g_transformer", "sentence_transformer"])
 def test_forced_end_is_counted_and_paid(architecture):
     """The model never ends a sentence by itself, because `</s>` is the least likely symbol."""
-    model = make_model(architecture)
-    logits = model.logits
-    model.logits = lambda hidden: logits(hidden) - 50 * torch.nn.functional.one_hot(torch.tensor(EOS), 24)
+    model = make_model(architecture, form={"output_bias": True})
+    model.output_bias.data[EOS] = -50
     document = [random_sentence(np.random.default_rng(1), length) for length in (5, 0, 1)]
     (hypotheses,) = search(model, [document], max_length_ratio=2.0, max_length_offset=3)
     for hypothesis in hypotheses:
@@ -129,9 +128,8 @@ def test_forced_end_is_counted_and_paid(architecture):
 @pytest.mark.parametrize("architecture", ["g_transformer", "document_transformer"])
 @pytest.mark.parametrize("value", [torch.nan, torch.inf])
 def test_nan_scores_are_one_line(architecture, value):
-    model = make_model(architecture)
-    logits = model.logits
-    model.logits = lambda hidden: logits(hidden).index_fill(1, torch.tensor(N_SPECIALS + 3), value)
+    model = make_model(architecture, form={"output_bias": True})
+    model.output_bias.data[N_SPECIALS + 3] = value
     with pytest.raises(UserError, match="model scores are NaN"):
         search(model, sources((3, 1)))
 
