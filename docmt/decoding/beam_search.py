@@ -38,6 +38,7 @@ from docmt.text.vocabulary import BOS, EOD, EOS, N_SPECIALS, Vocabulary
 KEEP_SHARE = 0.75
 # Steps between two checks of the results. Every check makes a GPU wait. Steps after the end are lost.
 STEPS_PER_CHECK = {"cpu": 2, "cuda": 16}
+NAN_REMEDY = "states overflow in this precision: use decoding.precision float32, or train the model again"
 
 
 @dataclass(frozen=True)
@@ -215,8 +216,7 @@ def join_sentences(
 def encode_source(model: DecodingModel, src_tokens: np.ndarray, layout: AttentionLayout) -> Tensor:
     """Return encoder states for packed source tokens [S], on the model's device."""
     tokens_S = torch.from_numpy(np.asarray(src_tokens, dtype=np.int64))
-    transformer = model.transformer
-    return transformer.encode(tokens_S.to(transformer.embedding.weight.device), layout)
+    return model.transformer.encode(tokens_S.to(model.transformer.embedding.weight.device), layout)
 
 
 class TargetStream(ABC):
@@ -410,10 +410,7 @@ class SearchRecord:
         running_nB = np.where(ends_nBC, -np.inf, scores_nBC.astype(np.float64)).max(2)
         for codes, scores, ends, running in zip(codes_nBC, scores_nBC, ends_nBC, running_nB, strict=True):
             if np.isnan(running[~self.is_done[documents]]).any():
-                raise UserError(
-                    "model scores are NaN, because states overflow in this precision: use decoding.precision "
-                    "float32, or train the model again"
-                )
+                raise UserError(f"model scores are NaN: {NAN_REMEDY}")
             length = (self.n_steps + 1) ** self.length_penalty
             # Only an end among the best M candidates finishes a hypothesis. A worse one is pruned.
             for number, candidate in zip(*np.nonzero(ends[:, : self.beam]), strict=True):

@@ -287,7 +287,7 @@ def test_only_metrics_over_shared_segments_are_compared():
     names = [row.metric for row in compare([whole], [single], reference, settings)]
     assert names == ["d-BLEU (documents)", "d-chrF (documents)"]
     both = [row.metric for row in compare([single], [single], reference, settings)]
-    assert both == ["s-BLEU", "d-BLEU (instances)", "d-BLEU (documents)", "chrF"]
+    assert both == ["s-BLEU", "d-BLEU (instances)", "d-BLEU (documents)", "chrF", "d-chrF (documents)"]
 
 
 def test_mcnemar_counts_items_that_only_one_gets_right():
