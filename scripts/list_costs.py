@@ -7,6 +7,7 @@ from pathlib import Path
 
 from marked_page import print_or_write, replace_between_marks
 
+from docmt.config.artifacts.base import Study
 from docmt.config.costs import describe_costs
 from docmt.config.loading import load_config, read_config_file
 
@@ -19,7 +20,7 @@ def costs_table() -> str:
     """The configurations with their data and costs as a Markdown table."""
     lines = ["| config | data | costs |", "|---|---|---|"]
     for path in sorted((ROOT / "config/examples/papers").glob("*.yaml")):
-        cells = [line.partition(": ")[2] for line in describe_costs(load_config(read_config_file(path)))]
+        cells = [line.partition(": ")[2] for line in describe_costs(Study(load_config(read_config_file(path))))]
         lines.append(f"| `{path.stem}` | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 

@@ -41,14 +41,15 @@ def check(*files: Path) -> None:
     names = " ".join(map(str, files))
     try:
         config = load_config(read_config_files(files))
-        check_user_files(Study(config))
-        check_line_counts(config)
+        study = Study(config)
+        check_user_files(study)
+        check_line_counts(study)
     except UserError as error:
         raise UserError(str(error) if str(error).startswith(tuple(map(str, files))) else f"{names}: {error}") from None
     counts = {"dataset": len(config.datasets), "system": len(config.systems), "run": len(list_runs(config))}
     words = ", ".join(f"{n} {noun}{'s' * (n != 1)}" for noun, n in counts.items())
     print(f"{names}: valid ({words})")
-    for line in (*describe_costs(config), describe_by_hand(config)):
+    for line in (*describe_costs(study), describe_by_hand(study)):
         if line:
             print(line)
 

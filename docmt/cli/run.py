@@ -95,9 +95,9 @@ def run(
     for change in changes or []:
         values = merge(values, read_change(change))
     with create_folder(directory), chdir(directory):
-        config = load_config(values)
-        check_user_files(Study(config))
-        facts = [*filter(None, [*describe_costs(config), describe_by_hand(config)])] if is_plan else []
+        study = Study(load_config(values))
+        check_user_files(study)
+        facts = [*filter(None, [*describe_costs(study), describe_by_hand(study)])] if is_plan else []
         names = configuration_names(files)
     _check_targets(targets)
     if changes:

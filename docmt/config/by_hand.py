@@ -6,19 +6,18 @@ from pathlib import Path
 from docmt.commands import MIRROR_VARIABLE
 from docmt.config.artifacts.base import Study
 from docmt.config.artifacts.study import all_artifacts
-from docmt.config.schema import Config
 from docmt.corpora.catalog import find_corpus
 from docmt.corpora.fetching import mirrored
 
 
-def describe_by_hand(config: Config) -> str:
+def describe_by_hand(study: Study) -> str:
     """Return one line on the catalog splits that the user has to obtain for a study. Empty if no file is missing.
 
     Files can be in the mirror or in the study folder, which is the working directory.
     """
-    mirror = config.corpora.mirror or os.environ.get(MIRROR_VARIABLE)
+    mirror = study.config.corpora.mirror or os.environ.get(MIRROR_VARIABLE)
     commands = {}
-    for artifact in all_artifacts(Study(config)):
+    for artifact in all_artifacts(study):
         if "corpora_fetch" not in artifact.rules or Path(artifact.file).exists():
             continue
         corpus, split = artifact.wildcards

@@ -18,11 +18,9 @@ CHECKPOINT_MODELS = 4
 """Size of a checkpoint and its best weights, in models: weights, two moments of Adam, best weights."""
 
 
-def describe_costs(config: Config) -> list[str]:
+def describe_costs(study: Study) -> list[str]:
     """Return lines on the data and the costs of a study, for a terminal. Empty without catalog data or trainings."""
-    study = Study(config)
-    sources = _catalog_sources(study)
-    runs = trained_runs(study)
+    config, sources, runs = study.config, _catalog_sources(study), trained_runs(study)
     lines = [f"data: {', '.join(sources)}"] if sources else []
     if runs:
         facts = [_describe_updates(config, runs), _describe_gpus(config, runs)]

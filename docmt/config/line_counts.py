@@ -7,7 +7,6 @@ from docmt import paths
 from docmt.config.artifacts.base import Study
 from docmt.config.artifacts.corpora import dataset_split
 from docmt.config.references import readable_corpus
-from docmt.config.schema import Config
 from docmt.corpora.documents import DocumentIndex, index_path, text_path
 from docmt.corpora.splits import convert_suite, read_split
 from docmt.corpora.suite_items import read_contrastive
@@ -21,12 +20,12 @@ CORPUS_FOLDER = Path(".")
 """User-supplied corpus files are relative to the study folder."""
 
 
-def check_line_counts(config: Config) -> None:
+def check_line_counts(study: Study) -> None:
     """Raise UserError for outputs, references or external scores with another number of lines than their test set.
 
     Test sets from user-supplied files are read. Other test sets are only known when the study has prepared them.
     """
-    study = Study(config)
+    config = study.config
     for dataset, row in config.datasets.items():
         for test in row.test:
             outputs = [system.hypotheses.get(f"{dataset}/{test}") for system in config.systems.values()]

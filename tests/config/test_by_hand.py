@@ -6,6 +6,7 @@ import pytest
 
 from docmt.cli.main import main
 from docmt.commands import MIRROR_VARIABLE
+from docmt.config.artifacts.base import Study
 from docmt.config.by_hand import describe_by_hand
 from docmt.config.loading import load_config, read_config_files
 
@@ -49,13 +50,13 @@ def test_missing_manual_splits_are_named(mirror, files, missing, monkeypatch):
         monkeypatch.setenv(MIRROR_VARIABLE, "mirror")
     else:
         values["corpora"] = {"mirror": "mirror"}
-    line = describe_by_hand(load_config(values))
+    line = describe_by_hand(Study(load_config(values)))
     assert missing_splits(line) == missing
     assert "\n" not in line
 
 
 def test_named_command_says_what_to_obtain(capsys):
-    command = describe_by_hand(load_config(read_config_files([MANUAL]))).split("`")[1]
+    command = describe_by_hand(Study(load_config(read_config_files([MANUAL])))).split("`")[1]
     words = command.split()
     assert words[0] == "docmt"
     assert main(words[1:]) == 2
@@ -66,7 +67,7 @@ def test_named_command_says_what_to_obtain(capsys):
 
 @pytest.mark.parametrize("name", ["real_ende.yaml", "real/real_zhen_trees.yaml", "real/bible_ende.yaml", "smoke.yaml"])
 def test_downloadable_corpora_are_not_manual(name):
-    assert describe_by_hand(load_config(read_config_files([EXAMPLES / name]))) == ""
+    assert describe_by_hand(Study(load_config(read_config_files([EXAMPLES / name])))) == ""
 
 
 @pytest.mark.parametrize("command", [["config", "check"], ["run", "--dry-run"]])

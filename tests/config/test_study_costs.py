@@ -6,6 +6,7 @@ import pytest
 from smoke_study import smoke_values
 
 from docmt.cli.main import main
+from docmt.config.artifacts.base import Study
 from docmt.config.costs import describe_costs
 from docmt.config.loading import load_config, merge, read_config_file
 
@@ -14,7 +15,7 @@ PAPERS = sorted((EXAMPLES / "papers").glob("*.yaml"))
 
 
 def costs(path, **changes):
-    return describe_costs(load_config(merge(read_config_file(path), changes)))
+    return describe_costs(Study(load_config(merge(read_config_file(path), changes))))
 
 
 @pytest.mark.parametrize("path", PAPERS, ids=[path.stem for path in PAPERS])
@@ -54,7 +55,7 @@ def test_updates_are_summed_over_trainings(limits, updates, hours):
     values["training"] = {"r": {}}
     values["seeds"] = [1]
     values["report"] = {}
-    line = describe_costs(load_config(values))[-1]
+    line = describe_costs(Study(load_config(values)))[-1]
     assert line.startswith(f"costs: {updates}")
     assert "1.25 GPU-hours per 100,000 updates of size base" in line
     assert hours in line
@@ -80,7 +81,7 @@ def test_disk_space_is_that_of_the_weights():
     values = smoke_values()
     changes = {"text": {"bpe_merges": 30000}, "training": {"r": {"keep_checkpoints": 0}}, "report": {}, "seeds": [1]}
     values |= changes | {"systems": {"s": SYSTEM}}
-    assert gigabytes(describe_costs(load_config(values))[-1]) == pytest.approx(4 * 59.5e6 / 1e9, abs=0.05)
+    assert gigabytes(describe_costs(Study(load_config(values)))[-1]) == pytest.approx(4 * 59.5e6 / 1e9, abs=0.05)
 
 
 @pytest.mark.parametrize("command", [["config", "check"], ["run", "--dry-run"]])
