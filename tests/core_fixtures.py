@@ -156,7 +156,7 @@ def document_trees(documents: Documents, *, open_B=None) -> BatchTrees:
 
 
 def random_documents(counts, *, seed: int = 0, longest: int = 7, n_symbols: int = N_SYMBOLS):
-    """Documents with so many sentences, including empty and one-word sentences."""
+    """Documents with these numbers of sentences. Some sentences are empty or have a single word."""
     generator = np.random.default_rng(seed)
 
     def side(count):
@@ -310,6 +310,17 @@ def assert_same_training(one, other) -> None:
     assert one[0].provenance["best_step"] == other[0].provenance["best_step"]
     histories = [history.drop(columns=["seconds", "tokens_per_second"]) for _, history in (one, other)]
     pd.testing.assert_frame_equal(*histories, check_exact=True)
+
+
+def checkpoint_folder(folder: Path) -> Path:
+    """Folder with the checkpoints of the only training in `folder`."""
+    (checkpoint,) = (folder / "checkpoints").iterdir()
+    return checkpoint
+
+
+def step_files(folder: Path) -> list[str]:
+    """Names of the checkpoints of the only training in `folder`."""
+    return sorted(path.name for path in checkpoint_folder(folder).glob("step-*.pt"))
 
 
 def train_arguments(study, folder: Path, settings: dict, **changes) -> list[str]:

@@ -5,6 +5,7 @@ import gzip
 import json
 import re
 from pathlib import Path
+from urllib.parse import urlencode
 
 from docmt.cli.main import main
 from docmt.files import write_json, write_jsonl, write_lines
@@ -144,3 +145,13 @@ def unpack(path):
         r'<script type="application/octet-stream" id="data">([A-Za-z0-9+/=]*)</script>', path.read_text()
     )
     return json.loads(gzip.decompress(base64.b64decode(packed)))
+
+
+ROWS = ".sentences tbody tr"
+LIST = "#list .id"
+"""Selectors of the page."""
+
+
+def address(**state: str) -> str:
+    """Anchor that opens a view."""
+    return "#" + urlencode(state)

@@ -7,7 +7,6 @@ import time
 
 import pytest
 from score_rows import accuracy, render_report, score, write_scores
-from webdriver import Browser
 
 READY = "return document.querySelectorAll('.tools').length > 0"
 LONG = "long name of a system " * 3
@@ -36,13 +35,6 @@ def report(tmp_path_factory):
         files.append(write_scores(folder / f"{len(files)}.json", scores, commit="c0ffee", fingerprint="f00"))
     render_report(folder, *files, note="See 5 % of <this>.")
     return folder / "out"
-
-
-@pytest.fixture(scope="module")
-def window(tmp_path_factory):
-    browser = Browser(tmp_path_factory.mktemp("profile"))
-    yield browser
-    browser.close()
 
 
 @pytest.fixture

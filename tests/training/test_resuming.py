@@ -1,9 +1,6 @@
-"""Killed and resumed trainings equal uninterrupted ones, bit by bit. Damaged and foreign checkpoints are not used."""
+"""Killed and resumed trainings equal uninterrupted ones, bit by bit."""
 
-import hashlib
-import io
 import itertools
-import json
 import logging
 import os
 import random
@@ -26,6 +23,7 @@ from core_fixtures import (
     interrupted,
     model_settings,
     run_training,
+    step_files,
     train_arguments,
 )
 from lightning_fabric.plugins.precision.precision import Precision
@@ -38,15 +36,6 @@ from docmt.training.checkpoints import CheckpointFolder
 from docmt.training.loss import LossModule
 from docmt.training.trainer import Trainer
 from docmt.training.updates import instance_batches
-
-
-def checkpoint_folder(folder):
-    (checkpoint,) = (folder / "checkpoints").iterdir()
-    return checkpoint
-
-
-def step_files(folder):
-    return sorted(path.name for path in checkpoint_folder(folder).glob("step-*.pt"))
 
 
 @pytest.mark.parametrize(("step", "number"), [(1, signal.SIGTERM), (5, signal.SIGUSR1), (8, signal.SIGINT)])
@@ -251,148 +240,6 @@ def test_changed_settings_data_or_seed_never_resume(study_files, tmp_path, caplo
 
 
 # Damage
-
-
-@pytest.fixture(scope="module")
-def eight_updates(study_files, tmp_path_factory):
-    """Folder of a training that ended after eight updates, for copies."""
-    folder = tmp_path_factory.mktemp("eight")
-    run_training(study_files, folder, training={"max_steps": 8})
-    return folder
-
-
-def flipped(data):
-    return data[: len(data) // 2] + bytes([data[len(data) // 2] ^ 1]) + data[len(data) // 2 + 1 :]
-
-
-def halved(data):
-    return data[: len(data) // 2]
-
-
-def saved(content):
-    buffer = io.BytesIO()
-    torch.save(content, buffer)
-    return buffer.getvalue()
-
-
-NEWEST, NOTE = "step-000000008.pt", "step-000000008.json"
-
-
-@pytest.mark.parametrize(
-    ("name", "damage", "message"),
-    [
-        (NEWEST, flipped, "step-000000008.pt: skipped, because it is damaged or incomplete"),
-        (NEWEST, halved, "step-000000008.pt: skipped, because it is damaged or incomplete"),
-        (NEWEST, lambda _: b"", "step-000000008.pt: skipped, because it is damaged or incomplete"),
-        (NOTE, lambda _: None, "step-000000008.pt: skipped, because it is damaged or incomplete"),
-        (NOTE, lambda _: b"[]", "step-000000008.pt: skipped, because it is damaged or incomplete"),
-        (NOTE, lambda _: b'{"sha256": 1}', "step-000000008.pt: skipped, because it is damaged or incomplete"),
-        (NEWEST, lambda _: saved({"weights": {}}), "step-000000008.pt: skipped, because it is damaged or incomplete"),
-        ("best-*8.pt", halved, "best-000000008.pt: restored from"),
-        ("best-*8.pt", lambda _: None, "best-000000008.pt: restored from"),
-        ("best-*8.pt", lambda _: saved({"embedding.weight": torch.zeros(3)}), "best-000000008.pt: restored from"),
-        ("best-*8.pt", lambda _: saved([1]), "best-000000008.pt: restored from"),
-        ("best-*.pt", halved, "best-000000008.pt: restored from"),
-        ("*.pt", flipped, "step-000000006.pt: skipped, because it is damaged or incomplete"),  # all: it starts over
-    ],
-)
-def test_a_damaged_checkpoint_gives_way_to_one_before(
-    study_files, eight_updates, tmp_path, whole, caplog, name, damage, message
-):
-    shutil.copytree(eight_updates / "checkpoints", tmp_path / "checkpoints")
-    for path in list(checkpoint_folder(tmp_path).glob(name)):
-        content = damage(path.read_bytes())
-        path.unlink() if content is None else path.write_bytes(content)
-        if content and path.suffix == ".pt" and damage not in (flipped, halved):  # of another file, with its note
-            note = read_json(path.with_suffix(".json")) | {"sha256": hashlib.sha256(content).hexdigest()}
-            path.with_suffix(".json").write_text(json.dumps(note))
-    assert_same_training(run_training(study_files, tmp_path), whole)
-    assert message in caplog.text
-
-
-@pytest.mark.parametrize("n_kept", [0, 1, 2])
-def test_finished_trainings_keep_some_checkpoints(study_files, eight_updates, tmp_path, whole, whole_file, n_kept):
-    shutil.copytree(eight_updates / "checkpoints", tmp_path / "checkpoints")
-    assert_same_training(run_training(study_files, tmp_path, keep_checkpoints=n_kept), whole)
-    assert step_files(tmp_path) == ["step-000000010.pt", "step-000000012.pt"][2 - n_kept :]
-    assert len([*checkpoint_folder(tmp_path).glob("best-*.pt")]) == n_kept
-    assert_same_training(run_training(study_files, tmp_path, keep_checkpoints=n_kept), whole)
-    assert (tmp_path / "model.pt").read_bytes() == whole_file.read_bytes()
-
-
-def test_pruned_training_continues_as_if_longer(study_files, tmp_path, whole, caplog):
-    caplog.set_level(logging.INFO)
-    run_training(study_files, tmp_path, training={"max_steps": 8}, keep_checkpoints=1)
-    other = checkpoint_folder(tmp_path) / "step-mine.pt"
-    other.write_text("of the user")
-    assert_same_training(run_training(study_files, tmp_path, keep_checkpoints=1), whole)
-    assert "resumed after update 8" in caplog.text
-    assert other.exists()
-
-
-def damage_best(folder, *steps):
-    for step in steps:
-        path = folder / f"best-{step:09d}.pt"
-        path.write_bytes(flipped(path.read_bytes()))
-
-
-def test_newest_state_resumes_without_best_weights(study_files, tmp_path, whole, caplog):
-    with interrupted(6):
-        run_training(study_files, tmp_path)
-    folder = checkpoint_folder(tmp_path)
-    (folder / "step-000000004.pt").unlink()
-    damage_best(folder, 4)
-    assert_same_training(run_training(study_files, tmp_path), whole)
-    (line,) = [message for message in caplog.messages if "all checkpoints have lost" in message]
-    assert line.endswith("resuming after update 6, with the best weights of the next validation")
-
-
-def test_a_finished_training_without_best_weights_validates_again(study_files, eight_updates, tmp_path):
-    shutil.copytree(eight_updates / "checkpoints", tmp_path / "checkpoints")
-    folder = checkpoint_folder(tmp_path)
-    content = torch.load(folder / NEWEST, weights_only=True)
-    content["state"] |= {"best_step": 4, "best_loss": 0.1}
-    CheckpointFolder(folder).save(8, content | {"best_steps": [4, 4]})
-    damage_best(folder, 4)
-    (folder / "step-000000006.pt").unlink()
-    (folder / "step-000000006.json").unlink()
-    trained, history = run_training(study_files, tmp_path, training={"max_steps": 8})
-    expected = load_model(eight_updates / "model.pt")
-    assert torch.equal(trained.model.embedding.weight, expected.model.embedding.weight)
-    assert history["step"].max() == 8
-
-
-@pytest.mark.parametrize(("left", "best", "loss"), [((4, 8), 8, 2.0), ((4,), 4, 3.0), ((), None, None)])
-def test_the_best_weights_that_are_left(tmp_path, left, best, loss):
-    folder = CheckpointFolder(tmp_path)
-    history = [{"step": 4, "dev_loss": 3.0}, {"step": 6}, {"step": 8, "dev_loss": 2.0}, {"step": 12, "dev_loss": 1.0}]
-    before_end = {"best_step": 12, "best_loss": 1.0, "validations_without_gain": 1, "validated_step": 12, "history": []}
-    state = before_end | {"step": 14, "history": history, "before_end": before_end}
-    folder.save(14, {"best_steps": [12, 12], "state": state, "weights": {}})
-    for step in left:
-        folder.save_best(step, {"weight": torch.zeros(1)})
-    content = folder.load_newest()
-    assert content["best_steps"] == [best, best]
-    for validated in (content["state"], content["state"]["before_end"]):
-        assert (validated["best_step"], validated["best_loss"]) == (best, loss)
-        assert validated["validated_step"] == (-1 if best is None else 12)
-
-
-def test_pruning_keeps_two_checkpoints_and_their_best_weights(tmp_path):
-    folder = CheckpointFolder(tmp_path)
-    for step, best in ((10, 10), (20, 10), (30, 10), (40, 40), (50, 40), (60, 40)):
-        if best == step:
-            folder.save_best(step, {"weight": torch.tensor(step)})
-        folder.save(step, {"best_steps": [best, best]})
-        names = {path.name.split(".")[0] for path in tmp_path.iterdir()}
-        steps = sorted(name for name in names if name.startswith("step"))
-        assert steps == [f"step-{n:09d}" for n in (step - 10, step) if n > 0]
-        bests = {name for name in names if name.startswith("best")}
-        assert f"best-{best:09d}" in bests
-        assert (f"best-{10:09d}" in bests) == (step <= 40)
-        assert folder.load_newest()["best_steps"] == [best, best]
-        assert int(folder.load_best(best)["weight"]) == best
-    assert not list(tmp_path.glob(".*"))
 
 
 # The command, killed
