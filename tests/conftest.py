@@ -99,7 +99,7 @@ def overfitted(study_files, shared_folder):
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A function that mounts a file system with so many KiB and returns its folder. Needs the right to mount."""
+    """Function that mounts a file system of some KiB and returns its folder. The user must be allowed to mount."""
     mounted = []
 
     def make(kib):

@@ -435,14 +435,14 @@ class SearchRecord:
             trace[start : start + len(codes_nBM), block_documents] = codes_nBM
             start += len(codes_nBM)
         documents = np.array([document for document, _ in flat], dtype=np.int64)
-        last_steps, places = (np.array([ending[i] for _, ending in flat], dtype=np.int64) for i in (0, 1))
+        last_steps, hypothesis_numbers = (np.array([ending[i] for _, ending in flat], dtype=np.int64) for i in (0, 1))
         labels = np.zeros((len(flat), self.n_steps), dtype=np.int32)
         # From the last label back to the first: a code holds the label and the number of the hypothesis before it.
         for step in range(self.n_steps - 1, -1, -1):
-            codes = trace[step, documents, places]
+            codes = trace[step, documents, hypothesis_numbers]
             is_inside = step < last_steps
             labels[is_inside, step] = codes[is_inside] % self.n_symbols
-            places = np.where(is_inside, codes // self.n_symbols, places)
+            hypothesis_numbers = np.where(is_inside, codes // self.n_symbols, hypothesis_numbers)
         finished: list[list[BeamHypothesis]] = [[] for _ in best]
         for (document, ending), row in zip(flat, labels, strict=True):
             sentences, forced = stream.read(row[: ending.step], document)

@@ -101,8 +101,8 @@ def _sublayers(
         sublayers.append(_sublayer(sublayer, fused.products, [part.out.forward for part in members]))
         gate = [_matmul(attention.gate.weigh)] if hasattr(attention, "gate") else []
         n_outputs, heads = fused.shape[2:4]
-        caches, places = map(list, zip(*(numbers[part] for part in members), strict=True))
-        sublayers[-1].set_attention(gate, attention.shares_queries, heads, n_outputs, caches, places)
+        caches, layer_numbers = map(list, zip(*(numbers[part] for part in members), strict=True))
+        sublayers[-1].set_attention(gate, attention.shares_queries, heads, n_outputs, caches, layer_numbers)
     feed_forward = modules[2]
     activation = names[feed_forward.activation]
     return [*sublayers, _sublayer(residuals[2], [feed_forward.inner.forward], [feed_forward.outer.forward], activation)]

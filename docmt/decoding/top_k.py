@@ -59,7 +59,7 @@ class BlockwiseTopK:
         """Return the best continuations, best first. Log probabilities of specials are overwritten.
 
         `scores_BMX` are the log probabilities of the hypotheses, or −inf for banned kinds. Returns scores, and codes
-        int64 [B, C]: hypothesis place × V + symbol.
+        int64 [B, C]: number of the hypothesis × V + symbol.
         """
         n_documents, beam, _ = scores_BMX.shape
         singles = log_probabilities_RV.index_select(1, self.singles_F).unflatten(0, (n_documents, beam))
@@ -82,8 +82,8 @@ class BlockwiseTopK:
         # C blocks suffice: a symbol outside of them is worse than the best symbol of each of the C.
         count = min(self.n_candidates, beam * self.n_blocks)
         best_blocks = best_of_block.flatten(1).topk(count, dim=1, sorted=False).indices
-        places, numbers = best_blocks // self.n_blocks, best_blocks % self.n_blocks
+        hypotheses, numbers = best_blocks // self.n_blocks, best_blocks % self.n_blocks
         first_rows = torch.arange(0, n_documents * beam, beam, device=best_blocks.device)[:, None]
-        scores = blocks[first_rows + places, numbers] + scores_BM.gather(1, places)[:, :, None]
-        codes = (places * self.n_symbols + numbers * BLOCK)[:, :, None] + self.inside_W
+        scores = blocks[first_rows + hypotheses, numbers] + scores_BM.gather(1, hypotheses)[:, :, None]
+        codes = (hypotheses * self.n_symbols + numbers * BLOCK)[:, :, None] + self.inside_W
         return scores.flatten(1), codes.flatten(1)

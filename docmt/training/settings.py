@@ -40,7 +40,7 @@ LoggerName = Literal["csv", "tensorboard", "wandb", "mlflow"]
 """A logger of Lightning."""
 
 GraphsMode = Literal["auto", "off"]
-"""Whether a training records updates as CUDA graphs where it can."""
+"""`auto`: a training records updates as CUDA graphs if it can. `off`: it never does."""
 
 
 class TrainingSettings(Settings):

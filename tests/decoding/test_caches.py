@@ -40,7 +40,7 @@ def test_both_caches_find_the_same_hypotheses(architecture, search_with):
 
 
 def test_keys_seen_at_several_distances(monkeypatch):
-    """As in a possible plug-in, a sentence reads itself and the previous sentence, with a vector per distance."""
+    """Every sentence reads itself and the previous sentence, with a vector per distance. A plug-in could do this."""
     layout = AttentionLayout.of_source(
         np.array([3, 1, 4, 2, 2]), np.array([3, 2]), settings=model_settings("concatenation")
     )

@@ -24,9 +24,18 @@ def make_hypotheses(sentences, lengths=(2, 2, 2), *, documents=("a", "a", "b"), 
     """Hypotheses for instances: sentences if they are aligned, otherwise a list of sentences per instance."""
     hypotheses, start = [], 0
     for i, (length, document) in enumerate(zip(lengths, documents, strict=True)):
-        places = {"instance": i, "document": document, "first_sentence": start, "n_sentences": length}
         part = sentences[start : start + length] if aligned else sentences[i]
-        hypotheses.append(Hypothesis(**places, aligned=aligned, sentences=part, **extra))
+        hypotheses.append(
+            Hypothesis(
+                instance=i,
+                document=document,
+                first_sentence=start,
+                n_sentences=length,
+                aligned=aligned,
+                sentences=part,
+                **extra,
+            )
+        )
         start += length
     return hypotheses
 
