@@ -87,7 +87,8 @@ def open_verified(path: Path) -> Iterator[BufferedReader]:
         OSError: it cannot be opened.
     """
     path = Path(path)
-    if (planned := planned_digest(path)) is not None:
+    planned = planned_digest(path)
+    if planned is not None:
         with open(path, "rb") as file:
             _check_planned(file, path, planned)
             yield file
@@ -108,7 +109,8 @@ def check_planned(path: Path) -> None:
 
     For files that a library or another program reads. Other files are checked by `open_verified`.
     """
-    if (planned := planned_digest(path)) is not None:
+    planned = planned_digest(path)
+    if planned is not None:
         with open(path, "rb") as file:
             _check_planned(file, path, planned)
 

@@ -155,7 +155,8 @@ def leaves(app: App, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, .
     for name in app:
         if name.startswith("-"):
             continue
-        if (function := app[name].default_command) is not None:
+        function = app[name].default_command
+        if function is not None:
             yield (*words, name), function
         yield from leaves(app[name], (*words, name))
 

@@ -120,7 +120,8 @@ def iterate_lines(path: Path) -> Iterator[str]:
                 )
             if number == 1:
                 _refuse_other_kinds(path, data)
-                if not (data := data.removeprefix(BYTE_ORDER_MARK)):
+                data = data.removeprefix(BYTE_ORDER_MARK)
+                if not data:
                     return  # the file is nothing but a byte order mark
             try:
                 yield data.removesuffix(b"\n").decode()

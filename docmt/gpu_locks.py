@@ -22,8 +22,8 @@ _held: dict[Path, int] = {}
 
 def visible_gpus() -> list[str]:
     """Return the GPUs that CUDA may use, named as in `CUDA_VISIBLE_DEVICES`. Empty without NVIDIA's driver."""
-    if (value := os.environ.get(VISIBLE)) is not None:
-        names = [name.strip() for name in value.split(",")]
+    if VISIBLE in os.environ:
+        names = [name.strip() for name in os.environ[VISIBLE].split(",")]
         return names if names[0] not in ("", "-1") else []
     return _identifiers()
 

@@ -56,7 +56,8 @@ def merged_names(file: Path) -> list[str]:
 
 def record_owner(run: Path) -> None:
     """Write the names of the current configuration into the folder of a run. Outside of a workflow, remove them."""
-    if names := planned_configuration():
+    names = planned_configuration()
+    if names:
         write_lines(run / OWNER, names, checksum=False)
     else:
         (run / OWNER).unlink(missing_ok=True)

@@ -178,7 +178,8 @@ def _describe(cls: type[BaseModel], error: ValidationError, where: str) -> str:
     if kind == "union_tag_invalid":
         name, key, tags = (context[name].replace("'", "") for name in ("tag", "discriminator", "expected_tags"))
         names = tags.split(", ")
-        guess = f"did you mean {close!r}? " if (close := _closest(name, names)) else ""
+        close = _closest(name, names)
+        guess = f"did you mean {close!r}? " if close else ""
         return f"{path}.{key}: no {key} {name!r}; {guess}known: {', '.join(sorted(names))}"
     if kind == "union_tag_not_found":
         key = context["discriminator"].replace("'", "")
@@ -225,8 +226,9 @@ def _locate(cls: type[BaseModel], location: tuple[Any, ...]) -> tuple[list[str],
     keys: list[str] = []
     options = [cls]
     for part in map(str, location):
-        if len(options) > 1 and (fitting := [option for option in options if part in fixed_values(option).values()]):
-            options = fitting
+        tagged = [option for option in options if part in fixed_values(option).values()]
+        if tagged and len(options) > 1:
+            options = tagged
             continue
         # Pydantic's mark for a wrong mapping key, which is the part before it.
         if part == "[key]":

@@ -81,7 +81,8 @@ def training_resources(workflow: "SnakemakeWorkflow") -> dict[str, Any]:
             f"train: {n_gpus} GPU(s) cannot be divided among {n_nodes} nodes: `gpu` is the total over all nodes"
         )
     devices = n_gpus // n_nodes
-    if (gres := values.get("gres", "").split(":"))[0] == "gpu":  # per node, such as gpu:a100:2
+    gres = values.get("gres", "").split(":")
+    if gres[0] == "gpu":  # per node, such as gpu:a100:2
         devices, n_gpus = int(gres[-1]) if gres[-1].isdecimal() else 1, 0  # the plugin rejects `gpu` next to `gres`
     shared: dict[str, Any] = {"nodes": n_nodes, "devices": devices, "gpu": n_gpus}
     shared["micro_batch_tokens"] = values.get("micro_batch_tokens", 0)
@@ -201,16 +202,17 @@ def read_jobs(text: str) -> Iterator[Job]:
     entries, is_failed, indent = None, False, ""
     for whole in [*text.splitlines(), ""]:
         line = whole.removeprefix(indent)
-        if entries is not None and (entry := ENTRY.match(line)):
+        entry, block, submitted = ENTRY.match(line), BLOCK.match(whole), SUBMITTED.match(line)
+        if entries is not None and entry:
             entries[entry["key"]] = entry["value"]
             continue
         if entries is not None and not line.startswith(" "):
             yield _job(entries, numbers, is_failed=is_failed)
             entries, indent = None, ""
-        if block := BLOCK.match(whole):
+        if block:
             # Jobs in groups are indented.
             entries, is_failed, indent = {"rule": block["rule"]}, bool(block["error"]), block["indent"] or ""
-        elif submitted := SUBMITTED.match(line):
+        elif submitted:
             numbers[submitted["number"]] = submitted["job"]
 
 

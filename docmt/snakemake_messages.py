@@ -93,7 +93,8 @@ def _shorten_error(record: logging.LogRecord) -> None:
     if str(record.msg).startswith(REFUSAL):
         record.msg = str(record.msg).splitlines()[1]  # without Snakemake's lines about code
     for name in ("msg", "shellcmd"):
-        if isinstance(text := getattr(record, name, None), str):
+        text = getattr(record, name, None)
+        if isinstance(text, str):
             setattr(record, name, LONG_ARGUMENT.sub("'{…}'", text))
     if "Directory cannot be locked" in str(record.msg):
         record.msg = (

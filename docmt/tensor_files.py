@@ -25,7 +25,8 @@ def read_tensors(
         kind: required value of the key `kind`, which distinguishes files with the same keys.
     """
     try:
-        if (damaged := zipfile.ZipFile(io.BytesIO(data)).testzip()) is not None:  # torch ignores checksums
+        damaged = zipfile.ZipFile(io.BytesIO(data)).testzip()  # torch ignores checksums
+        if damaged is not None:
             raise UserError(f"{where}: damaged (the checksum of {damaged} in it differs): create it again")
         content = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
     except UserError:

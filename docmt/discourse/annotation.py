@@ -169,7 +169,8 @@ def trim_heap() -> None:
     Tensors with varying sizes fragment the heap, so that it would grow with the number of batches. Other C libraries
     lack this function.
     """
-    if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim:
         trim(0)
 
 

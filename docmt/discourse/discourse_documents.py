@@ -88,7 +88,8 @@ class DiscourseDocument:
         try:
             tree = from_json(value["tree"]) if value.get("tree") else None
             arcs = None
-            if rows := value.get("dependency"):
+            rows = value.get("dependency")
+            if rows:
                 arcs = DependencyTree(tuple(row["head"] for row in rows), tuple(row["relation"] for row in rows))
             return cls(
                 value["document"],

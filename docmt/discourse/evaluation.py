@@ -109,8 +109,9 @@ def evaluate_parser(
     scores = Scores(coarse_classes(relations))
     before = parser.counts["enforced"]
     for batch in batches(iterate_discourse(gold)):
-        if missing := [document.id for document in batch if document.tree is None and document.arcs is None]:
-            raise UserError(f"{gold}: document {missing[0]!r} has no tree to compare with")
+        for document in batch:
+            if document.tree is None and document.arcs is None:
+                raise UserError(f"{gold}: document {document.id!r} has no tree to compare with")
         inputs = [replace(document, tree=None, arcs=None) for document in batch]
         if hide_paragraphs:
             inputs = [replace(document, paragraphs=None) for document in inputs]
@@ -207,6 +208,12 @@ class Scores:
         A score without any document is None.
         """
         trees = {name: {kind: self._f1(f"{name} {kind}") for kind in KINDS} for name in ("parseval", "rst-parseval")}
+        span_recall = {}
+        for level in LEVEL_NAMES.values():
+            n_nodes = self.counts[f"level {level} gold"]
+            if n_nodes:
+                recall = _percent(self.counts[f"level {level} both"], n_nodes)
+                span_recall[level] = {"recall": recall, "nodes": n_nodes}
         return {
             "documents": self.counts["documents"],
             "sentences": self.counts["sentences"],
@@ -214,11 +221,7 @@ class Scores:
             "edu_f1": self._f1("edus"),
             "parseval": trees["parseval"],
             "rst_parseval": trees["rst-parseval"],
-            "span_recall": {
-                name: {"recall": _percent(self.counts[f"level {name} both"], n), "nodes": n}
-                for name in LEVEL_NAMES.values()
-                if (n := self.counts[f"level {name} gold"])
-            },
+            "span_recall": span_recall,
             "uas": self._f1("uas"),
             "las": self._f1("las"),
             "sentence_uas": _percent(self.counts["sentence heads right"], self.counts["sentences"]),

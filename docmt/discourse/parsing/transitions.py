@@ -192,8 +192,8 @@ class DocumentProfile:
         """Return the values of a span with this first, last and nucleus EDU and action."""
         # Cached, since a span stays on the stack for several steps.
         key = first, last, nucleus, form
-        if (cached := self._spans.get(key)) is not None:
-            return cached
+        if key in self._spans:
+            return self._spans[key]
         units = self.units
         sentences, paragraphs, words = units.sentences, units.paragraphs, units.word_offsets
         n_edus = last - first + 1
@@ -249,8 +249,8 @@ def bucket(count: int) -> int:
 def ending(word: str) -> int:
     """Return the class of the last word in an EDU."""
     mark = word[-1]
-    if (cached := ENDINGS.get(mark)) is not None:
-        return cached
+    if mark in ENDINGS:
+        return ENDINGS[mark]
     # 7 to 10: closing bracket, quotation mark, dash, other punctuation (Unicode categories).
     category = unicodedata.category(mark)
     return {"Pe": 7, "Pf": 8, "Pi": 8, "Pd": 9}.get(category, 8 if mark in "\"'" else 10 if category[0] == "P" else 0)

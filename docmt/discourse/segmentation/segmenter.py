@@ -225,12 +225,13 @@ def read_examples(path: Path) -> list[SentenceExample]:
     """Read the nonempty sentences of a `.discourse.jsonl` and, if it exists, their `.syntax.jsonl`."""
     documents = read_discourse(path)
     syntax: Sequence[Sequence[SentenceSyntax | None]] = [[None] * len(document.sentences) for document in documents]
-    if (of_syntax := syntax_path(path)).exists():
-        syntax = read_syntax(of_syntax, documents)
+    parses = syntax_path(path)
+    if parses.exists():
+        syntax = read_syntax(parses, documents)
         for line, parts in enumerate(syntax, start=1):
             for number, part in enumerate(parts, start=1):
                 # `openings` needs trees. Predicted syntax can have cycles.
-                check_dependencies(part.heads, where=f"{of_syntax}: line {line}: sentence {number}")
+                check_dependencies(part.heads, where=f"{parses}: line {line}: sentence {number}")
     examples = []
     for document, trees in zip(documents, syntax, strict=True):
         triples = zip(document.sentences, inner_starts(document), trees, strict=True)
@@ -280,7 +281,8 @@ class ExampleSet:
         pos_BT, relations_BT, openings_BT, heads_BT = (torch.full_like(labels_BT, IGNORED) for _ in range(4))
         for row, i in enumerate(sentences):
             labels_BT[row, list(self._starts[i])] = START
-            if (syntax := self._syntax[i]) is not None:
+            syntax = self._syntax[i]
+            if syntax is not None:
                 for targets_BT, numbers in zip((pos_BT, relations_BT, openings_BT, heads_BT), syntax, strict=True):
                     targets_BT[row, : lengths[row]] = torch.tensor(numbers)
         # The root is one column after the longest sentence, as in `HeadAttention`.

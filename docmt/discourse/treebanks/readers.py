@@ -81,8 +81,9 @@ def read_splits(path: Path) -> dict[str, list[str]]:
             names = splits.setdefault(line[3:].strip(), [])
         elif line.strip().startswith("* ") and names is not None:
             names.append(line.strip()[2:].strip())
-    if missing := [split for split in SPLITS if not splits.get(split)]:
-        raise UserError(f"{path}: no documents under the heading '## {missing[0]}'")
+    for split in SPLITS:
+        if not splits.get(split):
+            raise UserError(f"{path}: no documents under the heading '## {split}'")
     return splits
 
 
@@ -169,8 +170,9 @@ def read_gcdt(folder: Path) -> Treebank:
     treebank = Treebank("gcdt")
     words = read_files(folder, archive="tokenized", suffix=".txt")
     trees = read_files(folder, archive="dis", suffix=".dis")
-    if lonely := sorted(set(words) ^ set(trees)):
-        raise UserError(f"{folder}: document {lonely[0]} needs both files, words (.txt) and tree (.dis)")
+    unpaired = set(words) ^ set(trees)
+    if unpaired:
+        raise UserError(f"{folder}: document {min(unpaired)} needs both files, words (.txt) and tree (.dis)")
     for name, file in trees.items():
         if file.folder not in SPLITS or words[name].folder != file.folder:
             raise UserError(f"{file.where}: must be below train/, dev/ or test/, like the file with its words")

@@ -74,8 +74,9 @@ def parse_rs3(text: str, *, where: str) -> RstFile:
             tree.relation = FOREST_RELATION
     order = list(postorder(top, lambda element: [*element.nuclei, *element.satellites]))
     reached = {element.name for element in order}
-    if lost := [name for name in elements if name not in reached]:
-        raise UserError(f"{where}: element {lost[0]} is part of a cycle of parents")
+    for name in elements:
+        if name not in reached:
+            raise UserError(f"{where}: element {name} is part of a cycle of parents")
     tree, n_lifted = _build(order, where=where)
     if (tree.first, tree.last) != (0, len(texts) - 1):
         raise UserError(f"{where}: the tree covers EDUs {tree.first + 1} to {tree.last + 1} of {len(texts)}")

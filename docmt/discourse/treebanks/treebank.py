@@ -147,8 +147,8 @@ def _read_archive(path: Path, suffixes: tuple[str, ...]) -> list[TreebankFile]:
         with tarfile.open(path) as members:
             for member in members:
                 member_path = PurePosixPath(member.name)
-                is_wanted = member.isfile() and member_path.name.endswith(suffixes)
-                if is_wanted and (content := members.extractfile(member)) is not None:
+                content = members.extractfile(member) if member.isfile() else None
+                if content is not None and member_path.name.endswith(suffixes):
                     where = f"{path}:{member.name}"
                     text = decode(content.read().removeprefix(BYTE_ORDER_MARK), where=where)
                     files.append(TreebankFile(where, member_path.stem, member_path.parent.name, text))
