@@ -1,18 +1,18 @@
 """Search caches: keys and values are computed once, so that a step feeds only the newest tokens.
 
-In a step, every row (a hypothesis for a document) has one new token. Its queries attend to earlier tokens
+In a step, every row (a hypothesis for an instance) has one new token. Its queries attend to earlier tokens
 (self-attention) and to the source (cross-attention). One cache holds the keys and values for all layers with the same
 pattern. A bias, 0 or −inf, hides keys that the pattern does not show to the row's sentence.
 
-Example: 2 documents with up to 20 source tokens, with a beam of 3, after 3 steps, in 6 layers with 8 heads of width 64.
+Example: 2 instances with up to 20 source tokens, with a beam of 3, after 3 steps, in 6 layers with 8 heads of width 64.
 
-    query in a step                   [2, 8, 3, 64]         B documents, H heads, M rows, K
+    query in a step                   [2, 8, 3, 64]         B instances, H heads, M rows, K
     PrefixTree.keys_values_L2BHCK     [6, 2, 2, 8, 64, 64]  room for C = 64 nodes, N = 9 are in use
     PrefixTree.bias_B1MN              [2, 1, 3, 9]          visible nodes per row
     DocumentKVCache.keys_values       [6, 2, 2, 8, 20, 64]  the source
     DocumentKVCache.bias              [2, 1, 3, 20]         visible source tokens per row
 
-Self-attention in a document uses a tree of tokens, since hypotheses differ only near their ends. Their common part is
+Self-attention in an instance uses a tree of tokens, since hypotheses differ only near their ends. Their common part is
 one path, stored once. A step adds a node per row. Here, rows 0 and 1 continue the hypothesis that row 0 had after 2
 steps, and row 2 continues row 1:
 
@@ -24,10 +24,10 @@ steps, and row 2 continues row 1:
 When the search reorders hypotheses, only these marks move, while keys and values stay. Now and then, nodes that no
 hypothesis will see again are evicted. Only this operation needs a size that the device computes.
 
-Shape letters: B documents, M beam, R = B × M rows, L layers with one pattern, H heads, K head width, N keys (tree nodes
-or source keys), C tree capacity, W moved nodes, J previous sentences, G source sentences or groups in the batch, T
-longest group, D copies in a document, P pairs of a group and a key, Q padded rows. In `make_source_cache`, M packed
-source tokens.
+Shape letters: B instances, M beam, R = B × M rows, L layers with one pattern, H heads, K head width, N keys (nodes of
+the tree or source keys), C tree capacity, W moved nodes, J previous sentences, G source sentences or groups in the
+batch, T longest group, D copies in an instance, P pairs of a group and a key, Q padded rows. In `make_source_cache`, M
+packed source tokens.
 """
 
 from abc import ABC, abstractmethod
@@ -45,14 +45,14 @@ from docmt.models.attention.multi_head import MultiHeadAttention, SentenceDistan
 from docmt.models.attention.patterns import Slot, find_pattern
 
 MIN_CAPACITY = 64
-# Nodes are dropped when at least this number can go in every document.
+# Nodes are dropped when at least this number can go in every instance.
 MIN_DROPPED = 16
 COPY_DEVICES = ("cpu",)
 """Kinds of devices on which rows in different sentences have copies of their keys."""
 
 
 def attend_side_by_side(query_BHMK: Tensor, keys_BHNK: Tensor, values_BHNK: Tensor, bias: Tensor | None) -> Tensor:
-    """Attend from the rows in a document to the same keys, with scaled queries. [R, H × K].
+    """Attend from the rows in an instance to the same keys, with scaled queries. [R, H × K].
 
     The bias, 0 or −inf, broadcasts to [B, H, M, N].
     """
@@ -121,18 +121,18 @@ def make_visibility(layout: AttentionLayout, pattern: str, device: torch.device)
 class PrefixTree:
     """The tree nodes for one self-attention pattern, with keys and values for all layers that have the pattern.
 
-    The shape is layers, documents, beam, heads and head width. Keys and values have the dtype and device of `like`.
+    The shape is layers, instances, beam, heads and head width. Keys and values have the dtype and device of `like`.
     """
 
     def __init__(self, visibility: Visibility, shape: tuple[int, int, int, int, int], *, like: Tensor) -> None:
         self.visibility, self.n, self.n_steps = visibility, 0, 0
-        n_layers, n_documents, self.beam, heads, head_width = shape
-        sizes = (n_documents, heads, MIN_CAPACITY, head_width)
+        n_layers, n_instances, self.beam, heads, head_width = shape
+        sizes = (n_instances, heads, MIN_CAPACITY, head_width)
         self.keys_values_L2BHCK = like.new_empty(n_layers, 2, *sizes)
-        self.is_past_BMC = torch.zeros(n_documents, self.beam, MIN_CAPACITY, dtype=torch.bool, device=like.device)
-        self.sentences_BC = torch.zeros(n_documents, MIN_CAPACITY, dtype=torch.int64, device=like.device)
+        self.is_past_BMC = torch.zeros(n_instances, self.beam, MIN_CAPACITY, dtype=torch.bool, device=like.device)
+        self.sentences_BC = torch.zeros(n_instances, MIN_CAPACITY, dtype=torch.int64, device=like.device)
         self.own_MM = torch.eye(self.beam, dtype=torch.bool, device=like.device)
-        self.nothing, self.hidden = like.new_zeros(()), like.new_full((), -torch.inf)
+        self.shown, self.hidden = like.new_zeros(()), like.new_full((), -torch.inf)
         self.projected_shape = (-1, self.beam, 3, heads, head_width)
 
     def advance(self, sentences_BM: Tensor) -> None:
@@ -159,12 +159,12 @@ class PrefixTree:
 
     def _bias(self, is_seen: Tensor | None) -> Tensor:
         """Return 0 for visible nodes in a row's past and `hidden` for others: the first N of `n_columns` columns."""
-        return torch.where(self._narrow(is_seen, self.n_columns), self.nothing, self.hidden)[..., : self.n]
+        return torch.where(self._in_past(is_seen, self.n_columns), self.shown, self.hidden)[..., : self.n]
 
-    def _narrow(self, chosen_BMN: Tensor | None, n: int) -> Tensor:
+    def _in_past(self, chosen_BMN: Tensor | None, n: int) -> Tensor:
         """Return the chosen nodes in a row's own past, bool [B, M, n]."""
         is_past_BMN = self.is_past_BMC[:, :, :n]
-        return is_past_BMN if chosen_BMN is None else chosen_BMN.logical_and_(is_past_BMN)
+        return is_past_BMN if chosen_BMN is None else chosen_BMN & is_past_BMN
 
     def attend(self, layer: int, projected_R3HK: Tensor) -> Tensor:
         """Attend from the newest tokens to visible nodes, including themselves, [R, H × K].
@@ -185,7 +185,7 @@ class PrefixTree:
         return projected_3BHMK[0], *self.keys_values[layer]
 
     def reorder(self, parents_R: Tensor) -> None:
-        """Make row r continue the hypothesis of row `parents_R[r]` in the same document."""
+        """Make row r continue the hypothesis of row `parents_R[r]` in the same instance."""
         shape = self.is_past_BMC.shape
         # Ancestors only: the row takes over its parent's past, while keys and values stay where they are.
         self.is_past_BMC = self.is_past_BMC.flatten(0, 1).index_select(0, parents_R).view(shape)
@@ -193,35 +193,35 @@ class PrefixTree:
     def count_live(self, sentences_BM: Tensor) -> Tensor:
         """Mark the nodes that a row will see again. Returns the arguments of `evict`, int64 [2], on the device."""
         useful_BMN = self.visibility.stays_visible(sentences_BM, self.sentences_BC[:, : self.n])
-        self.is_kept_BN = self._narrow(useful_BMN, self.n).any(1)
+        self.is_kept_BN = self._in_past(useful_BMN, self.n).any(1)
         # The product is 1 up to the first node that no row needs. The sum counts these ones.
         first_gap = self.is_kept_BN.cumprod(1).sum(1).min()
         return torch.stack((self.is_kept_BN.sum(1).max(), first_gap))
 
     def evict(self, n_kept: int, first_gap: int) -> None:
-        """Evict unmarked nodes. A document keeps at most `n_kept`, and all nodes before `first_gap`."""
+        """Evict unmarked nodes. An instance keeps at most `n_kept`, and all nodes before `first_gap`."""
         if self.n - n_kept < MIN_DROPPED:
             return
         # Stable, so that the kept nodes stay in the order of time.
         order_BN = torch.argsort(self.is_kept_BN, dim=1, descending=True, stable=True)
-        # Nodes before the first gap of any document stay where they are.
+        # Nodes before the first gap of any instance stay where they are.
         moved_BW, moved = order_BN[:, first_gap:n_kept], slice(first_gap, n_kept)
         self.is_past_BMC[:, :, moved] = self.is_past_BMC.gather(2, moved_BW[:, None].expand(-1, self.beam, -1))
         self.is_past_BMC[:, :, n_kept : self.n] = False
         self.sentences_BC[:, moved] = self.sentences_BC.gather(1, moved_BW)
-        n_layers, _, n_documents, heads, capacity, head_width = self.keys_values_L2BHCK.shape
+        n_layers, _, n_instances, heads, capacity, head_width = self.keys_values_L2BHCK.shape
         # Whole rows of the flat buffer are copied: on a CPU this is many times faster than `gather`.
-        firsts = torch.arange(n_layers * 2 * n_documents * heads, device=moved_BW.device) * capacity
-        rows = firsts.view(-1, n_documents, heads, 1) + moved_BW[:, None]
+        firsts = torch.arange(n_layers * 2 * n_instances * heads, device=moved_BW.device) * capacity
+        rows = firsts.view(-1, n_instances, heads, 1) + moved_BW[:, None]
         rows_of_nodes = self.keys_values_L2BHCK.view(-1, head_width).index_select(0, rows.flatten())
-        shape = (n_layers, 2, n_documents, heads, -1, head_width)
+        shape = (n_layers, 2, n_instances, heads, -1, head_width)
         self.keys_values_L2BHCK[:, :, :, :, moved] = rows_of_nodes.view(shape)
         self.n = n_kept
 
-    def select_documents(self, documents: Tensor) -> None:
-        self.keys_values_L2BHCK = self.keys_values_L2BHCK.index_select(2, documents)
-        self.is_past_BMC = self.is_past_BMC.index_select(0, documents)
-        self.sentences_BC = self.sentences_BC.index_select(0, documents)
+    def select_instances(self, instances: Tensor) -> None:
+        self.keys_values_L2BHCK = self.keys_values_L2BHCK.index_select(2, instances)
+        self.is_past_BMC = self.is_past_BMC.index_select(0, instances)
+        self.sentences_BC = self.sentences_BC.index_select(0, instances)
 
 
 class PerSentencePrefixTree(PrefixTree):
@@ -251,9 +251,9 @@ class SourceKVCache(ABC):
     """Source keys and values for one pattern, in all layers that have it.
 
     Args:
-        keys_values: padded, [L, 2, units, H, keys, K], where units are documents or groups.
+        keys_values: padded, [L, 2, units, H, keys, K], where units are instances or groups.
         is_seen: bool array [G, keys], keys in its unit that a group sees.
-        group_of: int64 array, group per target sentence. None if a document has one group.
+        group_of: int64 array, group per target sentence. None if an instance has one group.
 
     Attributes:
         layers: keys and values [B, H, N, K] by layer, including all that the rows see.
@@ -292,14 +292,14 @@ class SourceKVCache(ABC):
         return attend_side_by_side(query_BHMK, keys_BHNK, values_BHNK, self.bias)
 
     @abstractmethod
-    def select_documents(self, documents: Tensor) -> None:
-        """Keep only some documents."""
+    def select_instances(self, instances: Tensor) -> None:
+        """Keep only some instances."""
 
 
 class CopyKVCache(SourceKVCache):
-    """Keys and values stored per group and copied per document. Fastest on a CPU.
+    """Keys and values stored per group and copied per instance. Fastest on a CPU.
 
-    The hypotheses for a document are nearly always in the same sentence or in two neighboring ones. A document has a
+    The hypotheses for an instance are nearly always in the same sentence or in two neighboring ones. An instance has a
     few copies of a group's keys and values, one per sentence that a row is in, hidden from rows in other sentences.
     Only copies that change are made again.
     """
@@ -317,11 +317,11 @@ class CopyKVCache(SourceKVCache):
         shape = (len(copies_BM), n_copies)
         if self.groups_BD.shape == shape:
             groups_BD = self.groups_BD.scatter(1, copies_BM, groups_BM)
-            documents, copies = (groups_BD != self.groups_BD).nonzero(as_tuple=True)
-            if len(documents):
-                filled = self.keys_values.index_select(2, groups_BD[documents, copies])
+            instances, copies = (groups_BD != self.groups_BD).nonzero(as_tuple=True)
+            if len(instances):
+                filled = self.keys_values.index_select(2, groups_BD[instances, copies])
                 # Indices at two places with slices between them: torch moves the indexed dimension to the front.
-                self.copies_L2BHDTK[:, :, documents, :, copies] = filled.permute(2, 0, 1, 3, 4, 5)
+                self.copies_L2BHDTK[:, :, instances, :, copies] = filled.permute(2, 0, 1, 3, 4, 5)
         else:
             groups_BD = groups_BM.new_zeros(shape).scatter(1, copies_BM, groups_BM)
             filled = self.keys_values.index_select(2, groups_BD.flatten())
@@ -333,13 +333,13 @@ class CopyKVCache(SourceKVCache):
         self.bias = bias_BMDT.flatten(2)[:, None]
 
     @override
-    def select_documents(self, documents: Tensor) -> None:
+    def select_instances(self, instances: Tensor) -> None:
         # Sentences stay numbered over the batch. The next step makes all copies again.
         self.sentences_BM = self.groups_BD = self.groups_BD.new_empty(0, 0)
 
 
 class DocumentKVCache(SourceKVCache):
-    """Keys and values stored once per document. A bias hides keys from rows whose sentence does not see them."""
+    """Keys and values stored once per instance. A bias hides keys from rows whose sentence does not see them."""
 
     def __init__(self, keys_values: Tensor, is_seen: np.ndarray, group_of: np.ndarray | None = None) -> None:
         super().__init__(keys_values, is_seen, group_of)
@@ -352,11 +352,11 @@ class DocumentKVCache(SourceKVCache):
         self.bias = self.biases[groups_BM][:, None]
 
     @override
-    def select_documents(self, documents: Tensor) -> None:
-        self.keys_values = self.keys_values.index_select(2, documents)
+    def select_instances(self, instances: Tensor) -> None:
+        self.keys_values = self.keys_values.index_select(2, instances)
         self._show(self.keys_values)
         if self.group_of is None and self.bias is not None:
-            self.bias = self.bias[documents]
+            self.bias = self.bias[instances]
 
 
 def make_source_cache(
@@ -365,17 +365,17 @@ def make_source_cache(
     """Return the cache for all layers with a pattern, with the dtype and device of `like`."""
     pattern = members[0].pattern
     grouping = layout.grouping(slot, pattern)
-    n_groups, n_documents = len(grouping.key_lengths_G), len(layout.sentences_B)
-    # Keys are stored per document, or per group where rows have copies.
+    n_groups, n_instances = len(grouping.key_lengths_G), len(layout.sentences_B)
+    # Keys are stored per instance, or per group where rows have copies.
     unit_of, group_of, has_copies = np.arange(n_groups), None, False
-    if n_groups != n_documents:  # in a search of single sentences, every document has one group
+    if n_groups != n_instances:  # in a search of single sentences, every instance has one group
         lengths_G = layout.sentence_grouping(slot, pattern).query_lengths_G
         has_copies = like.device.type in COPY_DEVICES
         group_of = np.repeat(np.arange(n_groups), lengths_G)
         if not has_copies:
-            unit_of[group_of] = np.repeat(np.arange(n_documents), layout.sentences_B)
+            unit_of[group_of] = np.repeat(np.arange(n_instances), layout.sentences_B)
     groups_P = np.repeat(np.arange(n_groups), grouping.key_lengths_G)
-    # A key that a document sees at several distances is stored several times.
+    # A key that an instance sees at several distances is stored several times.
     fields = [unit_of[groups_P], grouping.key_rows, *([] if grouping.distances is None else [grouping.distances])]
     sizes = [int(field.max()) + 1 for field in fields]
     codes, places_P = np.unique(np.ravel_multi_index(fields, sizes), return_inverse=True)

@@ -1,6 +1,6 @@
 """States of the newest tokens in a search step, with caches for all earlier ones.
 
-Shape letters: B documents, M beam, R = B × M rows, D width, H heads, K head width, V vocabulary, G source sentences in
+Shape letters: B instances, M beam, R = B × M rows, D width, H heads, K head width, V vocabulary, G source sentences in
 the batch. N as in the interfaces of models, where it counts rows here.
 """
 
@@ -27,7 +27,7 @@ CachePlaces: TypeAlias = dict[MultiHeadAttention, tuple[Cache, int]]
 
 
 class IncrementalDecoder:
-    """Decodes all hypotheses for a batch of documents in step, with a model in evaluation mode.
+    """Decodes all hypotheses for a batch of instances in step, with a model in evaluation mode.
 
     The target side of the layout is not used. Nothing here reads from the device. `source` contains the encoder states,
     or a pass that replaces the first pass.
@@ -136,7 +136,7 @@ class IncrementalDecoder:
         return part.out(cache.attend(number, query_RHK).to(query_RD.dtype))
 
     def reorder(self, parents_R: Tensor) -> None:
-        """Make row r continue the hypothesis of row `parents_R[r]` in the same document."""
+        """Make row r continue the hypothesis of row `parents_R[r]` in the same instance."""
         for tree in self.trees:
             tree.reorder(parents_R)
 
@@ -149,10 +149,10 @@ class IncrementalDecoder:
         for number, tree in enumerate(self.trees):
             tree.evict(*counts[2 * number : 2 * number + 2])
 
-    def select_documents(self, documents: Tensor) -> None:
-        """Keep only some documents, in the given order."""
+    def select_instances(self, instances: Tensor) -> None:
+        """Keep only some instances, in the given order."""
         for state in (*self.trees, *self.caches):
-            state.select_documents(documents)
+            state.select_instances(instances)
 
 
 class StepContextReader(ContextReader):

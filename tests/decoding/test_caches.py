@@ -57,7 +57,7 @@ def test_keys_seen_at_several_distances(monkeypatch):
         for sentences in ([[0, 0], [3, 3]], [[0, 2], [3, 4]]):
             cache.advance(torch.tensor(sentences))
             outputs.append(cache.attend(0, query))
-        cache.select_documents(torch.tensor([1]))
+        cache.select_instances(torch.tensor([1]))
         cache.advance(torch.tensor([[3, 4]]))
         outputs.append(cache.attend(0, query[2:]))
     for copies, biases in zip(outputs[:3], outputs[3:], strict=True):
