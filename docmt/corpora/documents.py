@@ -181,9 +181,13 @@ def read_documents(prefix: Path, *, languages: Sequence[str]) -> list[Document]:
 
 def iterate_documents(prefix: Path, *, languages: Sequence[str]) -> Iterator[Document]:
     """Yield documents like `read_documents`. A bad line raises UserError when it is reached."""
-    index = index_path(prefix)
+    return iterate_files(index_path(prefix), [text_path(prefix, lang) for lang in languages])
+
+
+def iterate_files(index: Path, texts: Sequence[Path]) -> Iterator[Document]:
+    """Yield the documents in one or two texts with the same index, like `iterate_documents`."""
     n_sentences = sum(length for _, length in iterate_index(index))
-    sides = [_iterate_side(text_path(prefix, lang), index, n_sentences) for lang in languages]
+    sides = [_iterate_side(text, index, n_sentences) for text in texts]
     for name, length in iterate_index(index):
         yield Document(name, tuple(tuple(itertools.islice(side, length)) for side in sides))
     # Only now, the iterators read beyond the last sentence, and report surplus lines.

@@ -2,9 +2,9 @@
 
 One search runs from the first to the last sentence of an instance. A hypothesis's group tag is the number of sentences
 it has ended, so its group attention follows the source sentence by sentence. In an aligned target stream, `</s>` leads
-to the `<s>` of the next sentence, and the last source sentence's `</s>` ends the hypothesis. Unlike in the published
-code, a `</s>` forced by the length limit counts with its probability, and a search with M finished hypotheses goes on as
-long as a running one is better.
+to the `<s>` of the next sentence, and the `</s>` of the last source sentence ends the hypothesis. Unlike in the
+published code, a `</s>` forced by the length limit counts with its probability, and a search with M finished hypotheses
+goes on as long as a running one is better.
 
 The search itself stays on the device. Every few steps its results are read back in one piece: finished hypotheses are
 recorded, and completed instances leave the batch.

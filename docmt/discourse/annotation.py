@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 
 from docmt.batching import fill_batches
-from docmt.corpora.documents import DocumentIndex, read_index
+from docmt.corpora.documents import DocumentIndex, iterate_files
 from docmt.discourse.bundle import DiscourseBundle, SentenceTrees
 from docmt.discourse.dependencies import NO_HEAD, ROOT, DependencyTree, highest_edus
 from docmt.discourse.discourse_documents import (
@@ -26,7 +26,7 @@ from docmt.discourse.other_parsers import BASELINES, RELATION, Parser, baseline
 from docmt.discourse.parsing.parser import NeuralParser, load_parser, parser_from_bytes, reads_states_of, word_states
 from docmt.discourse.segmentation.segmenter import Segmenter
 from docmt.errors import UserError
-from docmt.files import iterate_lines, read_bytes, read_lines, to_jsonl
+from docmt.files import read_bytes, read_lines, to_jsonl
 from docmt.logs import progress
 from docmt.text.tokenizer import get_tokenizer, sentence_words
 
@@ -46,17 +46,8 @@ class PlainText:
 
 def read_texts(text: Path, documents: Path) -> Iterator[PlainText]:
     """Yield the documents in `PREFIX.{lang}` with its index."""
-    index = read_index(documents)
-    lines = iterate_lines(text)
-    n_lines = 0
-    for name, length in zip(index.ids, index.lengths, strict=True):
-        sentences = list(itertools.islice(lines, length))
-        n_lines += len(sentences)
-        if len(sentences) < length:
-            raise UserError(f"{text}: {n_lines} lines, but {documents} lists {index.n_sentences} sentences")
-        yield PlainText(name, sentences)
-    if next(lines, None) is not None:
-        raise UserError(f"{text}: more lines than the {index.n_sentences} sentences listed in {documents}")
+    for document in iterate_files(documents, [text]):
+        yield PlainText(document.id, list(document.src))
 
 
 def blank_line_texts(path: Path) -> Iterator[PlainText]:
@@ -130,7 +121,7 @@ class Annotator:
     """
 
     load: Callable[[], tuple[Segmenter, Parser]]
-    sentences: SentenceTrees = "parser"  # source of the trees over sentences
+    sentence_trees: SentenceTrees = "parser"  # source of the trees over sentences
 
     @cached_property
     def _models(self) -> tuple[Segmenter, Parser, NeuralParser | None]:
@@ -150,7 +141,7 @@ class Annotator:
         annotated = parser.parse_batch(documents, states)
         del outputs, states
         trim_heap()
-        return list(map(chain_sentences, annotated)) if self.sentences == "chain" else annotated
+        return list(map(chain_sentences, annotated)) if self.sentence_trees == "chain" else annotated
 
     def annotate_chunk(self, batches: Sequence[Sequence[DiscourseDocument]]) -> tuple[list[str], Counter[str]]:
         """Annotate batches. Returns the documents as lines of JSON, and the parser's counts."""
@@ -174,7 +165,7 @@ def trim_heap() -> None:
         trim(0)
 
 
-def load_models(segmenter: Path, parser: str) -> tuple[Segmenter, Parser]:
+def load_annotators(segmenter: Path, parser: str) -> tuple[Segmenter, Parser]:
     """Load a segmenter and a parser by name, for a process with one thread."""
     torch.set_num_threads(1)
     return Segmenter.load(segmenter), load_parser(parser)
@@ -246,7 +237,7 @@ class BundleAnnotator:
 
     def __init__(self, bundle: DiscourseBundle, *, lang: str) -> None:
         self.lang = lang
-        self.annotator = Annotator(partial(open_bundle, bundle), bundle.sentences)
+        self.annotator = Annotator(partial(open_bundle, bundle), bundle.sentence_trees)
 
     def annotate(self, documents: Sequence[Sequence[str]]) -> list[DiscourseDocument]:
         """Return documents with EDUs and trees, from lists of plain sentences."""

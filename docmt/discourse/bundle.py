@@ -20,7 +20,7 @@ class DiscourseBundle:
 
     parser: bytes | str  # file content, or the name of a baseline
     segmenter: bytes | None  # file content (None: the parser's segmenter)
-    sentences: SentenceTrees = "parser"  # source of the trees over sentences
+    sentence_trees: SentenceTrees = "parser"  # source of the trees over sentences
 
     @classmethod
     def from_dict(cls, values: Any, *, where: str) -> Self:
@@ -37,5 +37,9 @@ class DiscourseBundle:
         # Bytes become tensors, which torch.save stores unchanged and loading with weights_only accepts.
         return {
             name: torch.frombuffer(bytearray(value), dtype=torch.uint8) if isinstance(value, bytes) else value
-            for name, value in (("parser", self.parser), ("segmenter", self.segmenter), ("sentences", self.sentences))
+            for name, value in (
+                ("parser", self.parser),
+                ("segmenter", self.segmenter),
+                ("sentences", self.sentence_trees),
+            )
         }

@@ -268,7 +268,7 @@ def annotate(
     else:
         everything = annotation.read_texts(cast(Path, text), documents)
         texts = annotation.take_shard(everything, read_index(documents), shard=shard, n_shards=n_shards)
-    annotator = annotation.Annotator(partial(annotation.load_models, segmenter, parser), sentences)
+    annotator = annotation.Annotator(partial(annotation.load_annotators, segmenter, parser), sentences)
     batches = annotation.tokenize_batches(texts, lang=lang)
     counts: Counter[str] = Counter()
 

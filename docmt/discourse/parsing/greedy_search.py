@@ -56,11 +56,12 @@ def parse_greedily(constraints: Sequence[Constraint], lengths: Sequence[int], sc
 def best_action(state: State, constraint: Constraint, scores: Sequence[float]) -> tuple[int, bool]:
     """Return the best allowed action, and true if the constraint overruled the classifier."""
     reduce_action = max((NN, NS, SN), key=scores.__getitem__)
-    can_shift, can_reduce = possible(state)
-    prefers_shift = scores[SHIFT] >= scores[reduce_action] if can_shift and can_reduce else can_shift
-    can_shift, can_reduce = constraint.allows(state)
-    shifts = prefers_shift if can_shift and can_reduce else can_shift
-    return (SHIFT if shifts else reduce_action), shifts != prefers_shift
+
+    def shifts(can_shift: bool, can_reduce: bool) -> bool:
+        return can_shift and (not can_reduce or scores[SHIFT] >= scores[reduce_action])
+
+    preference, decision = shifts(*possible(state)), shifts(*constraint.allows(state))
+    return (SHIFT if decision else reduce_action), decision != preference
 
 
 def build_tree(actions: Sequence[int], relations: Iterable[str]) -> Node:

@@ -23,6 +23,7 @@ from docmt.discourse.other_parsers import (
 )
 from docmt.discourse.parsing.greedy_search import Constraint, build_tree, parse_greedily
 from docmt.discourse.parsing.network import (
+    NO_EDU,
     EduInputs,
     Ensemble,
     ParserNetwork,
@@ -75,8 +76,8 @@ class NeuralParser(Parser):
         full = [pair for pair in zip(documents, states, strict=True) if pair[0].edus]
         for group in fill_batches(full, MAX_BATCH_EDUS, cost=lambda pair: len(pair[0].edus)):
             with torch.no_grad():
-                parsed += self._parse_group([pair[0] for pair in group], [pair[1] for pair in group])
-        self.counts["documents"] += len(documents) - len(full)
+                parsed += self._parse_group(*map(list, zip(*group, strict=True)))
+        self.counts["documents"] += len(documents)
         trees = iter(parsed)
         return [next(trees) if document.edus else replace(document, tree=None, arcs=None) for document in documents]
 
@@ -90,13 +91,13 @@ class NeuralParser(Parser):
         encoded = self.ensemble.encode(EduInputs.join(inputs))
         cache = self.ensemble.actions.cache(encoded, lengths)
 
-        def place(slots: list[int], number: int) -> list[int]:
-            """Map EDUs in a document to EDUs in the batch. Missing EDUs become the EDU after the last one."""
-            return [slot + offsets[number] if slot >= 0 else offsets[-1] for slot in slots]
+        def in_batch(slots: list[int], number: int) -> list[int]:
+            """Map EDUs in a document to EDUs in the batch, as `collate`. Missing EDUs become the one after the last."""
+            return [offsets[-1] if slot == NO_EDU else slot + offsets[number] for slot in slots]
 
         def score(states: list[State], numbers: list[int]) -> list[list[float]]:
             pairs = list(zip(states, numbers, strict=True))
-            slots = torch.tensor([place(state_slots(profiles[number], state), number) for state, number in pairs])
+            slots = torch.tensor([in_batch(state_slots(profiles[number], state), number) for state, number in pairs])
             values = torch.tensor([state_features(profiles[number], state) for state, number in pairs])
             return self.ensemble.actions.log_probabilities(cache, slots, values, torch.tensor(numbers)).tolist()
 
@@ -104,11 +105,11 @@ class NeuralParser(Parser):
         sentences, paragraphs = self.settings.sentence_constraint, self.settings.paragraph_constraint
         constraints = [Constraint(profile.units, sentences=sentences, paragraphs=paragraphs) for profile in profiles]
         final, n_enforced = parse_greedily(constraints, lengths, score)
-        self.counts.update(documents=len(documents), edus=sum(lengths), enforced=n_enforced)
+        self.counts.update(edus=sum(lengths), enforced=n_enforced)
         numbers = [number for number, state in enumerate(final) for _ in state.nodes]
         relations: list[str] = []
         if numbers:
-            slots = [place(node_slots(node), number) for number, state in enumerate(final) for node in state.nodes]
+            slots = [in_batch(node_slots(node), number) for number, state in enumerate(final) for node in state.nodes]
             pairs = zip(profiles, final, strict=True)
             values = [row for profile, state in pairs for row in node_features(profile, state.nodes)]
             classifier = self.ensemble.relations

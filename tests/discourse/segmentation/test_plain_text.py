@@ -49,7 +49,7 @@ def test_words_without_blanks_and_empty_sentences_fill_batches(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("n_lines", "message"), [(2, "2 lines, but .* lists 3 sentences"), (4, "more lines than the 3 sentences")]
+    ("n_lines", "message"), [(2, "2 lines, but .* has 3 sentences"), (4, "4 lines, but .* has 3 sentences")]
 )
 def test_lines_must_fit_the_index(tmp_path, n_lines, message):
     files = make_text(tmp_path, (2, 1), n_lines)
