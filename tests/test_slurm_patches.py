@@ -69,9 +69,9 @@ def test_each_patch_has_a_described_fault():
     text = " ".join((root / "docs/upstream.md").read_text(encoding="utf-8").split())
     names = re.findall(r"^def (patch_\w+)", (root / "docmt/snakemake_patches.py").read_text("utf-8"), re.MULTILINE)
     assert set(names) - {"patch_slurm_plugin"} == set(re.findall(r"`(patch_\w+)`", text))
-    sections = text.split("## ")[1:]
-    concerned = [re.search(r"This concerns ([\w-]+) (\d[\d.]*\d)", section) for section in sections]
-    assert [metadata.version(match[1].lower()) for match in concerned] == [match[2] for match in concerned]
+    concerned = re.findall(r"This concerns ([\w-]+) (\d[\d.]*\d)", text)
+    assert len(concerned) == text.count("## ") - 1, "each section, except the one about another plugin"
+    assert [metadata.version(name.lower()) for name, _ in concerned] == [version for _, version in concerned]
 
 
 def refusal(*lines):
