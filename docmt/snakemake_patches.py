@@ -77,10 +77,10 @@ def patch_job_errors() -> None:
     report = plugin.Executor.report_job_error
     pauses: dict[Any, float] = {}
 
-    def report_or_wait(self: Any, job_info: Any, msg: str = "", **details: Any) -> None:
+    def report_or_wait(self: Any, job_info: Any, msg: str | None = None, **details: Any) -> None:
         job = job_info.job
-        refusal = read_refusal(msg)
-        reason = refusal or msg
+        refusal = read_refusal(msg or "")
+        reason = refusal or msg or ""
         if is_temporary(reason):
             pause = pauses.get(job, FIRST_PAUSE_SECONDS)
             pauses[job] = min(2 * pause, MAX_PAUSE_SECONDS)
@@ -123,7 +123,7 @@ def patch_slurm_outages() -> None:
     last_answer = time.monotonic()
     absences: dict[str, int] = {}
 
-    async def query_or_wait(command: str, logger: Any) -> tuple[dict[str, str], float]:
+    async def query_or_wait(command: str, logger: Any) -> tuple[dict[str, str], float | None]:
         nonlocal last_answer
         answer, seconds = await query(command, logger)
         if answer is None:
@@ -138,9 +138,9 @@ def patch_slurm_outages() -> None:
 
     async def check_active_jobs(self: Any, active_jobs: list[Any]) -> AsyncGenerator[Any, None]:
         for job in active_jobs:
-            absences.setdefault(job.external_jobid, 0)
+            absences.setdefault(str(job.external_jobid), 0)
         async for job in check(self, active_jobs):
-            if absences[job.external_jobid] < N_ABSENCES:
+            if absences[str(job.external_jobid)] < N_ABSENCES:
                 yield job
             else:
                 self.logger.warning(f"Slurm no longer knows job {job.external_jobid}. Snakemake checks its outputs.")
