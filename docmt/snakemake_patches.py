@@ -43,8 +43,11 @@ def patch_scheduler_timer() -> None:
 def patch_sigterm_deadlock() -> None:
     """Run the SIGTERM handler in a separate thread. In the main thread, it can wait forever for a lock."""
     stop = JobScheduler.exit_gracefully
-    # Not `Thread`, because starting it also takes a lock.
-    JobScheduler.exit_gracefully = lambda self, *_: start_new_thread(stop, (self,))
+
+    def exit_gracefully(self: JobScheduler, *_: object) -> None:
+        start_new_thread(stop, (self,))  # not `Thread`, because starting it also takes a lock
+
+    JobScheduler.exit_gracefully = exit_gracefully
 
 
 def patch_group_errors() -> None:
@@ -91,7 +94,8 @@ def patch_job_errors() -> None:
                     self._job_submission_executor.submit(self.run_job, job)
 
             return _start_timer(pause, submit)
-        if any(ends_with_user_error(Path(log)) for member in _members(job) for log in member.log):
+        members = job.jobs if job.is_group() else [job]
+        if any(ends_with_user_error(Path(log)) for member in members for log in member.log):
             job.attempt = job.restart_times + 1
         return report(self, job_info, f"sbatch refused this job: {refusal}. " if refusal else msg, **details)
 
@@ -107,8 +111,9 @@ def patch_request_limits() -> None:
 
     def build_within_limits(job: Any, *arguments: Any, **keywords: Any) -> str:
         call = build(job, *arguments, **keywords)
+        members = job.jobs if job.is_group() else [job]
         for flag, name in (("-t", "max_runtime"), ("--mem", "max_mem_mb")):
-            limits = [member.resources[name] for member in _members(job) if member.resources.get(name) is not None]
+            limits = [member.resources[name] for member in members if member.resources.get(name) is not None]
             request = re.search(rf" {flag} (\d+)", call)
             if limits and request and int(request[1]) > min(limits):
                 call = call.replace(request[0], f" {flag} {min(limits)}" if min(limits) else "", 1)
@@ -147,10 +152,6 @@ def patch_slurm_outages() -> None:
                 self.report_job_success(job)
 
     plugin.query_job_status, plugin.Executor.check_active_jobs = query_or_wait, check_active_jobs
-
-
-def _members(job: Any) -> list[Any]:
-    return job.jobs if job.is_group() else [job]
 
 
 def _start_timer(seconds: float, function: Callable[[], object]) -> None:
