@@ -28,7 +28,7 @@ def test_nothing_gives_no_batch():
 
 @pytest.mark.parametrize("n_shards", [1, 2, 3, 8, 20])
 @pytest.mark.parametrize("lengths", [[], [4], [1, 30, 1], [5, 1, 9, 2, 7, 4]])
-def test_shards_in_order_are_all_items_once(lengths, n_shards):
+def test_shards_cover_all_items_in_order(lengths, n_shards):
     items = list(enumerate(lengths))
     shards = [list(take_shard(items, lengths, shard=shard, n_shards=n_shards)) for shard in range(1, n_shards + 1)]
     assert [item for shard in shards for item in shard] == items
