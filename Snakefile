@@ -10,6 +10,7 @@ from docmt.config.discourse import TREEBANKS
 from docmt.config.plan import (
     annotation_job_threads,
     scale_with_attempt,
+    shard_options,
     text_job_threads,
     wildcard_regex,
 )

@@ -1,6 +1,6 @@
-"""Batches by token budget, for all models in docmt."""
+"""Batches by token budget, and shards for parallel jobs, for all models in docmt."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -29,3 +29,17 @@ def fill_batches(
         batch.append(item)
     if batch:
         yield batch
+
+
+def take_shard(items: Iterable[T], lengths: Sequence[int], *, shard: int, n_shards: int) -> Iterator[T]:
+    """Yield the items in one of `n_shards` consecutive shards with similar total lengths, numbered from 1.
+
+    The shards in order contain all items. A shard can be empty.
+    """
+    done, total = 0, sum(lengths)
+    for item, length in zip(items, lengths, strict=True):
+        # The shard with the middle of the item.
+        shard_of_item = 1 + (2 * done + length) * n_shards // (2 * total)
+        done += length
+        if shard_of_item == shard:
+            yield item

@@ -70,6 +70,14 @@ ModelFingerprint = Annotated[
     option("refuse a model that was trained with another fingerprint. The workflow passes it. Default: accept all."),
 ]
 Positive = Annotated[int, Parameter(validator=Number(gte=1))]
+Shard = Annotated[int, option("shard of the documents to process, from 1.")]
+NumberOfShards = Annotated[int, option("number of shards.")]
+
+
+def check_shard(shard: int, n_shards: int) -> None:
+    """Raise UserError for a shard that does not exist."""
+    if not 1 <= shard <= n_shards:
+        raise UserError(f"--shard {shard} --n-shards {n_shards}: the shard must be a number from 1 to {n_shards}")
 
 
 def files_by_name(option: str, arguments: Sequence[str] | None, *, form: str) -> dict[str, list[Path]]:

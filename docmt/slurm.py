@@ -2,6 +2,7 @@
 
 import atexit
 import logging
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -17,6 +18,15 @@ FIELDS = ("JobArrayID", "State", "Comment", "STDOUT", "Reason", "TimeLeft")
 TIMEOUT_SECONDS = 20
 # How many jobs one message names.
 MAX_NAMED = 5
+REFUSAL = re.compile(r"The error message was '(.*?)'\.\n", re.DOTALL)
+"""Pattern for the words of `sbatch` in the Slurm plugin's message, before the whole command line."""
+TEMPORARY = re.compile(
+    r"MaxSubmit|temporarily unable|Unable to contact slurm|Socket timed out|Connection refused", re.I
+)
+"""Pattern for refusals that end by themselves: too many jobs in the queue, or a controller that is away.
+
+The words "job submit limit" are not among them, because Slurm also prints them for a time limit of a QOS.
+"""
 
 
 class QueueError(Exception):
@@ -112,3 +122,16 @@ def _name(jobs: list[SlurmJob]) -> str:
 
 def _ids(jobs: list[SlurmJob]) -> str:
     return " ".join(job.id for job in jobs)
+
+
+def read_refusal(message: str) -> str | None:
+    """Return the words of `sbatch` in the Slurm plugin's message on a refused job. None for another message."""
+    refusal = REFUSAL.search(message)
+    if refusal is None:
+        return None
+    return "; ".join(line.removeprefix("sbatch: error: ") for line in refusal[1].strip().splitlines())
+
+
+def is_temporary(reason: str) -> bool:
+    """True if Slurm can accept the same job later."""
+    return TEMPORARY.search(reason) is not None

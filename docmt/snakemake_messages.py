@@ -66,7 +66,7 @@ def shorten_messages(
             for handler in terminals:
                 # Other threads can be inside a filter, but not write to the old stream afterwards.
                 handler.setStream(io.StringIO())
-            print("docmt: stopping; trainings save a checkpoint first", file=sys.stderr)
+            print("docmt: stopping, up to 3 minutes on a cluster; trainings save a checkpoint first", file=sys.stderr)
         interrupted = True
         raise KeyboardInterrupt
 

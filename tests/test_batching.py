@@ -1,6 +1,8 @@
 """Batches within a token budget."""
 
-from docmt.batching import fill_batches
+import pytest
+
+from docmt.batching import fill_batches, take_shard
 
 
 def fill(costs, budget, **options):
@@ -22,3 +24,13 @@ def test_padded_batches_count_the_largest_cost():
 
 def test_nothing_gives_no_batch():
     assert fill([], 5) == []
+
+
+@pytest.mark.parametrize("n_shards", [1, 2, 3, 8, 20])
+@pytest.mark.parametrize("lengths", [[], [4], [1, 30, 1], [5, 1, 9, 2, 7, 4]])
+def test_shards_cover_all_items_in_order(lengths, n_shards):
+    items = list(enumerate(lengths))
+    shards = [list(take_shard(items, lengths, shard=shard, n_shards=n_shards)) for shard in range(1, n_shards + 1)]
+    assert [item for shard in shards for item in shard] == items
+    largest = max((sum(length for _, length in shard) for shard in shards), default=0)
+    assert largest <= sum(lengths) / n_shards + max(lengths, default=0)

@@ -2,7 +2,10 @@
 
 import asyncio
 import logging
+import re
 from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -18,7 +21,7 @@ CALL = "sbatch -A nlp -t 480 --mem 96000 --nodes=1"
 @pytest.fixture
 def executor(monkeypatch):
     """An executor that reports to lists. Patched functions are restored afterwards."""
-    for name in ("_report_job_error_threadsafe", "check_active_jobs", "report_job_error"):
+    for name in ("check_active_jobs", "report_job_error"):
         monkeypatch.setattr(plugin.Executor, name, getattr(plugin.Executor, name))
     for name in ("query_job_status", "get_submit_command"):
         monkeypatch.setattr(plugin, name, getattr(plugin, name))
@@ -32,9 +35,7 @@ def executor(monkeypatch):
 
 @pytest.fixture
 def reports(executor, monkeypatch):
-    monkeypatch.setattr(
-        plugin.Executor, "_report_job_error_threadsafe", lambda self, info, msg: self.errors.append(msg)
-    )
+    monkeypatch.setattr(plugin.Executor, "report_job_error", lambda self, info, msg: self.errors.append(msg))
     return executor.errors
 
 
@@ -56,6 +57,21 @@ class Job:
     """A job that can be a dict key."""
 
     jobid: int
+    log: tuple[str, ...] = ()
+
+    def is_group(self):
+        return False
+
+
+def test_each_patch_has_a_described_fault():
+    """Another version may need no patch, or another one. Check the faults on this page before you change it."""
+    root = Path(__file__).parents[1]
+    text = " ".join((root / "docs/upstream.md").read_text(encoding="utf-8").split())
+    names = re.findall(r"^def (patch_\w+)", (root / "docmt/snakemake_patches.py").read_text("utf-8"), re.MULTILINE)
+    assert set(names) - {"patch_slurm_plugin"} == set(re.findall(r"`(patch_\w+)`", text))
+    concerned = re.findall(r"This concerns ([\w-]+) (\d[\d.]*\d)", text)
+    assert len(concerned) == text.count("## ") - 1, "each section, except the one about another plugin"
+    assert [metadata.version(name.lower()) for name, _ in concerned] == [version for _, version in concerned]
 
 
 def refusal(*lines):
@@ -74,10 +90,10 @@ def refusal(*lines):
     ],
 )
 def test_refusal_is_reported_in_one_line(executor, reports, timers, reason):
-    patches.patch_refused_submissions()
+    patches.patch_job_errors()
     limits = "job submit limit, user's size and/or time limits"  # what Slurm prints for all of them
     second = f"Batch job submission failed: Job violates accounting/QOS policy ({limits})"
-    executor._report_job_error_threadsafe(SimpleNamespace(job="job"), refusal(reason, second))
+    executor.report_job_error(SimpleNamespace(job=Job(7)), refusal(reason, second))
     assert reports == [f"sbatch refused this job: {reason}; {second}. "]
     assert timers == []
 
@@ -87,10 +103,10 @@ def test_refusal_is_reported_in_one_line(executor, reports, timers, reason):
     ["AssocMaxSubmitJobLimit", "QOSMaxSubmitJobPerUserLimit", "Unable to contact slurm controller (connect failure)"],
 )
 def test_full_queue_is_waited_for(executor, reports, timers, reason, caplog):
-    patches.patch_refused_submissions()
+    patches.patch_job_errors()
     job = Job(7)
     for _ in range(7):
-        executor._report_job_error_threadsafe(SimpleNamespace(job=job), refusal(reason))
+        executor.report_job_error(SimpleNamespace(job=job), refusal(reason))
     assert reports == []
     assert timers == [30, 60, 120, 240, 480, 600, 600]
     assert executor.submitted == [job] * 7
@@ -98,15 +114,15 @@ def test_full_queue_is_waited_for(executor, reports, timers, reason, caplog):
 
 
 def test_absent_controller_is_waited_for(executor, reports, timers):
-    patches.patch_refused_submissions()
+    patches.patch_job_errors()
     message = "Job submission failed with exception: Failed to run sinfo: Unable to contact slurm controller"
-    executor._report_job_error_threadsafe(SimpleNamespace(job=Job(7)), message)
+    executor.report_job_error(SimpleNamespace(job=Job(7)), message)
     assert (reports, timers) == ([], [30])
 
 
 def test_other_failures_keep_their_message(executor, reports):
-    patches.patch_refused_submissions()
-    executor._report_job_error_threadsafe(SimpleNamespace(job="job"), "no space left")
+    patches.patch_job_errors()
+    executor.report_job_error(SimpleNamespace(job=Job(7)), "no space left")
     assert reports == ["no space left"]
 
 
@@ -132,7 +148,7 @@ def test_group_errors_name_the_reason():
 @pytest.mark.parametrize("is_group", [False, True])
 def test_user_errors_are_not_retried(executor, monkeypatch, tmp_path, log, attempt, is_group):
     monkeypatch.setattr(plugin.Executor, "report_job_error", lambda *arguments, **details: None)
-    patches.patch_retries()
+    patches.patch_job_errors()
     (tmp_path / "job.log").write_text(log)
     job = SimpleNamespace(log=[str(tmp_path / "job.log")], attempt=1, restart_times=2, is_group=lambda: is_group)
     job.jobs = [job, SimpleNamespace(log=[str(tmp_path / "none.log")])]
@@ -153,7 +169,7 @@ def test_user_errors_are_not_retried(executor, monkeypatch, tmp_path, log, attem
 @pytest.mark.parametrize("is_group", [False, True])
 def test_requests_stay_within_limits(executor, monkeypatch, limits, call, is_group):
     monkeypatch.setattr(plugin, "get_submit_command", lambda *arguments, **keywords: CALL)
-    patches.patch_runtime_limit()
+    patches.patch_request_limits()
     member = SimpleNamespace(resources=limits)
     other = SimpleNamespace(resources={name: limit + 1 for name, limit in limits.items()})
     # Snakemake adds up the limits of jobs that run side by side.

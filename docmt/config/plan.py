@@ -168,6 +168,11 @@ class Plan:
         """Return the system that trains the model: the system itself, or `use_model_of`."""
         return model_owner(self.config, wildcards.system)
 
+    def shards(self, wildcards: Any) -> list[str]:
+        """Return the names of a translation's shards, for example `1-of-2`."""
+        n_shards = self.config.decoding.n_shards
+        return [f"{shard}-of-{n_shards}" for shard in range(1, n_shards + 1)]
+
     def parser_segmenter(self, wildcards: Any) -> str:
         """Return the segmenter that a parser is stored with."""
         return self.config.discourse.parsers[wildcards.parser].segmenter
@@ -240,6 +245,11 @@ def scale_with_attempt(**amounts: int) -> dict[str, Callable[[Any, int], int]]:
     A profile or `--retries` sets the number of attempts. Every attempt is a new cluster job.
     """
     return {name: lambda wildcards, attempt, first=first: first * attempt for name, first in amounts.items()}
+
+
+def shard_options(wildcards: Any, input: Any) -> str:
+    """Return the options for a shard, or nothing for a whole split. Snakemake does not record them (`Plan.options`)."""
+    return _as_options(wildcards, ("shard", "n_shards"))
 
 
 def text_job_threads(wildcards: Any, input: Any) -> int:

@@ -9,7 +9,7 @@ from docmt.config.discourse import DiscourseSettings, InstancesRow
 from docmt.config.names import DatasetName, Name, Seeds
 from docmt.config.study_rows import CorporaSettings, DatasetSettings, SystemSettings
 from docmt.corpora.catalog import load_catalog
-from docmt.decoding.settings import DecodingSettings
+from docmt.decoding.settings import DecodingSection
 from docmt.evaluation.metrics import EvaluationSettings
 from docmt.report.settings import ReportSettings
 from docmt.settings import Settings, check_distinct
@@ -30,7 +30,7 @@ class Config(Settings):
     """Instances (documents split into whole-sentence pieces), by name."""
     training: dict[Name, Recipe] = {}
     """Training recipes, by name."""
-    decoding: DecodingSettings = DecodingSettings()
+    decoding: DecodingSection = DecodingSection()
     """Beam search."""
     evaluation: EvaluationSettings = EvaluationSettings()
     """Metrics."""

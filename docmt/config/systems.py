@@ -132,7 +132,8 @@ def is_generated(config: Config, dataset: str) -> bool:
 def decoding_settings(config: Config, system: str) -> DecodingSettings:
     """Return a system's decoding settings: section `decoding`, overridden by the row's keys."""
     over = config.systems[system].decoding
-    return DecodingSettings.load(merge(config.decoding.model_dump(), over), where=f"config.systems.{system}.decoding")
+    section = config.decoding.model_dump(exclude={"n_shards"})
+    return DecodingSettings.load(merge(section, over), where=f"config.systems.{system}.decoding")
 
 
 def text_settings(config: Config, dataset: str) -> TextSettings:

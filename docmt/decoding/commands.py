@@ -1,6 +1,7 @@
 """`docmt decode`: translate instances and test sets, and score given targets."""
 
 import logging
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -10,11 +11,14 @@ from docmt.checksums import sha256_file
 from docmt.commands import (
     CommandGroup,
     ModelFingerprint,
+    NumberOfShards,
     OptionalFile,
     OutFile,
     OutWithJobFacts,
     Positive,
+    Shard,
     Threads,
+    check_shard,
     option,
     optional_file,
     settings_at,
@@ -22,7 +26,7 @@ from docmt.commands import (
 from docmt.corpora.suite_items import read_generative_suite, read_suite
 from docmt.decoding.settings import ContrastScore, DecodingSettings
 from docmt.errors import UserError
-from docmt.files import write_json, write_jsonl
+from docmt.files import iterate_lines, write_json, write_jsonl, write_lines
 from docmt.gpu_locks import claim_gpus
 from docmt.provenance import describe, write_job_facts
 
@@ -71,6 +75,8 @@ def translate(
     model: ModelFile,
     model_fingerprint: ModelFingerprint = None,
     instances: Path,
+    shard: Shard = 1,
+    n_shards: NumberOfShards = 1,
     out: OutWithJobFacts,
     threads: Threads = 1,
     device: Device = "auto",
@@ -85,6 +91,7 @@ def translate(
     Args:
         instances: folder of instances.
     """
+    check_shard(shard, n_shards)
     torch_device = choose_device(device, threads)
     from docmt.decoding.translation import Translator
     from docmt.instances.storage import load_instances, read_manifest
@@ -98,8 +105,21 @@ def translate(
         raise UserError(f"{instances}: built with a different vocabulary than {model}: build them again")
     read = load_instances(instances, n_symbols=len(trained.vocabulary))
     translator = Translator(trained, settings, device=torch_device, batch_tokens=batch_tokens)
-    write_jsonl(out, translator.translate_instances(read))
+    write_jsonl(out, translator.translate_instances(read, read.of_shard(shard, n_shards)))
     write_job_facts(out, **meter.facts())
+
+
+@commands.command
+def join_translations(*, shards: list[Path], out: OutFile) -> None:
+    """Join the shards of a translation.
+
+    Example:
+        docmt decode join-translations --shards a.1-of-2.jsonl a.2-of-2.jsonl --out a.jsonl
+
+    Args:
+        shards: outputs of `docmt decode translate` with --n-shards, in order.
+    """
+    write_lines(out, chain.from_iterable(map(iterate_lines, shards)))
 
 
 @commands.command

@@ -35,3 +35,11 @@ class DecodingSettings(Settings):
     """`auto`: bfloat16 on GPUs that support it, float32 otherwise. `float16`, on GPUs: eight times finer rounding than
     bfloat16, but models with large states overflow. `int8`, on CPUs: 8-bit weights, fastest and least exact. Candidates
     are always scored in float32."""
+
+
+class DecodingSection(DecodingSettings):
+    """Beam search over instances, the context that the encoder reads, and the number of parallel jobs."""
+
+    n_shards: int = Field(default=1, ge=1)
+    """Parallel jobs per test split and system. With more than 1, a further job joins the translations. Changing this
+    reruns nothing."""

@@ -174,8 +174,11 @@ class Translator:
         vocabulary, pipeline = self.trained.vocabulary, self.trained.pipeline
         return [pipeline.restore(vocabulary.decode(ids), lang=pipeline.tgt_lang) for ids in hypothesis.sentences]
 
-    def translate_instances(self, instance_set: InstanceSet) -> list[dict[str, Any]]:
-        """Return the rows of a hypotheses file, in instance order (docs/files.md)."""
+    def translate_instances(
+        self, instance_set: InstanceSet, numbers: Sequence[int] | None = None
+    ) -> list[dict[str, Any]]:
+        """Return the rows of a hypotheses file (docs/files.md) for the instances with these numbers. Default: all."""
+        numbers = range(len(instance_set)) if numbers is None else numbers
         reads_trees = self.model.settings.needs_trees and instance_set.trees is not None
         sources = [
             Source(
@@ -185,16 +188,17 @@ class Translator:
                 if reads_trees
                 else None,
             )
-            for number in range(len(instance_set))
+            for number in numbers
         ]
         ids = instance_set.document_ids()
         rows: list[dict[str, Any]] = [{} for _ in sources]
-        for number, hypothesis in self.translate_sources(sources):
-            rows[number] = {
+        for index, hypothesis in self.translate_sources(sources):
+            number = numbers[index]
+            rows[index] = {
                 "instance": number,
                 "document": ids[int(instance_set.documents[number])],
                 "first_sentence": int(instance_set.instances[number]),
-                "n_sentences": len(sources[number].sentences),
+                "n_sentences": len(sources[index].sentences),
                 "aligned": self.is_aligned,
                 "sentences": self.restore(hypothesis),
                 "score": hypothesis.score,

@@ -58,20 +58,6 @@ def blank_line_texts(path: Path) -> Iterator[PlainText]:
         yield PlainText(str(number), [line.removesuffix("\r") for line in lines])
 
 
-def take_shard(texts: Iterable[PlainText], index: DocumentIndex, *, shard: int, n_shards: int) -> Iterator[PlainText]:
-    """Yield the documents in one of `n_shards` consecutive shards with similar numbers of sentences.
-
-    The shards in order contain all documents. A shard can be empty.
-    """
-    done = 0
-    for text, length in zip(texts, index.lengths, strict=True):
-        # The shard with the middle of the document.
-        shard_of_document = 1 + (2 * done + length) * n_shards // (2 * index.n_sentences)
-        done += length
-        if shard_of_document == shard:
-            yield text
-
-
 def tokenize_batches(texts: Iterable[PlainText], *, lang: str) -> Iterator[list[DiscourseDocument]]:
     """Yield batches of up to `BATCH_WORDS` words of tokenized documents, in order. Every sentence is one EDU."""
     get_tokenizer(lang)  # rejects an unknown language before reading

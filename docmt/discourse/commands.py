@@ -10,8 +10,21 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, cast
 
+from docmt.batching import take_shard
 from docmt.checksums import sha256_file
-from docmt.commands import CommandGroup, Jobs, OptionalFile, OutFile, OutFolder, option, optional_file, settings_at
+from docmt.commands import (
+    CommandGroup,
+    Jobs,
+    NumberOfShards,
+    OptionalFile,
+    OutFile,
+    OutFolder,
+    Shard,
+    check_shard,
+    option,
+    optional_file,
+    settings_at,
+)
 from docmt.corpora.documents import read_index
 from docmt.corpora.suite_items import read_either, read_items
 from docmt.discourse.settings import ParserSettings, SegmenterSettings
@@ -232,8 +245,8 @@ def annotate(
     suite: Annotated[OptionalFile, optional_file("contrastive test set, in place of a text.")] = None,
     lang: TextLang,
     sentences: Literal["parser", "chain"] = "parser",
-    shard: int = 1,
-    n_shards: int = 1,
+    shard: Shard = 1,
+    n_shards: NumberOfShards = 1,
     out: OutFile,
     jobs: Jobs = 1,
 ) -> None:
@@ -246,15 +259,12 @@ def annotate(
     Args:
         segmenter: segmenter model.
         sentences: tree over sentences, parsed, or a chain (every sentence depends on the preceding one).
-        shard: part of the documents to process, from 1.
-        n_shards: number of parts.
     """
     from docmt.discourse import annotation
     from docmt.processes import map_chunks
 
     _keep_few_kernels()
-    if not 1 <= shard <= n_shards:
-        raise UserError(f"--shard {shard} --n-shards {n_shards}: the shard must be a number from 1 to {n_shards}")
+    check_shard(shard, n_shards)
     if (suite is None) == (text is None) or (suite is not None and documents is not None):
         raise UserError("docmt discourse annotate: pass --text (with --documents or blank lines) or --suite")
     if n_shards > 1 and documents is None:
@@ -267,7 +277,7 @@ def annotate(
         texts = annotation.blank_line_texts(cast(Path, text))
     else:
         everything = annotation.read_texts(cast(Path, text), documents)
-        texts = annotation.take_shard(everything, read_index(documents), shard=shard, n_shards=n_shards)
+        texts = take_shard(everything, read_index(documents).lengths, shard=shard, n_shards=n_shards)
     annotator = annotation.Annotator(partial(annotation.load_annotators, segmenter, parser), sentences)
     batches = annotation.tokenize_batches(texts, lang=lang)
     counts: Counter[str] = Counter()

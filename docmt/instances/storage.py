@@ -3,11 +3,13 @@
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from docmt.batching import take_shard
 from docmt.checksums import is_checking, record_file, sha256_file
 from docmt.errors import UserError
 from docmt.files import atomic_path, read_json, read_lines, write_json, write_lines
@@ -85,6 +87,12 @@ class InstanceSet:
         tokens, offsets = getattr(self, f"{side}_tokens"), getattr(self, f"{side}_offsets")
         first, last = self.instances[instance], self.instances[instance + 1]
         return [tokens[offsets[i] : offsets[i + 1]] for i in range(first, last)]
+
+    def of_shard(self, shard: int, n_shards: int) -> list[int]:
+        """Return the instances of the documents in one of `n_shards` shards, in order."""
+        documents = [list(group) for _, group in groupby(range(len(self)), key=self.documents.__getitem__)]
+        n_sentences = [int(self.instances[group[-1] + 1] - self.instances[group[0]]) for group in documents]
+        return list(chain.from_iterable(take_shard(documents, n_sentences, shard=shard, n_shards=n_shards)))
 
 
 def ids_path(folder: Path) -> Path:

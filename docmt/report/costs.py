@@ -26,6 +26,7 @@ PAGES = ("report_render", "report_reader")
 RECORDS = {
     "train": "model.job.json",
     "translate": "decoding/{part}.job.json",
+    "translate_shard": "decoding/{part}.job.json",
     "score_candidates": "decoding/suite_{part}.json",
     "translate_suite": "decoding/generated_{part}.job.json",
     "evaluate_cxmi": "scores/cxmi_{part}.json",

@@ -27,6 +27,35 @@ def test_translate_writes_one_row_per_instance(study_files, model, tmp_path):
     assert read_json(tmp_path / "h.job.json") == {"device": "cpu", "n_devices": 1}
 
 
+def translated(model, instances, out, *options, **settings):
+    """Output of `docmt decode translate`."""
+    files = ["--model", str(model), "--instances", str(instances), "--out", str(out)]
+    assert main(["decode", "translate", *files, *options, "--device", "cpu", "--settings", json.dumps(settings)]) == 0
+    return out
+
+
+@pytest.mark.parametrize("n_shards", [1, 3, len(DOCUMENTS) + 1])
+def test_joined_shards_are_the_whole(study_files, model, tmp_path, n_shards):
+    """Byte by byte, if the batches are the same. In other batches, scores are rounded differently."""
+    instances, joined = study_files.instances(), tmp_path / "joined.jsonl"
+    whole = translated(model, instances, tmp_path / "whole.jsonl", max_batch_tokens=1)
+    shards = []
+    for shard in map(str, range(1, n_shards + 1)):
+        options = ["--shard", shard, "--n-shards", str(n_shards)]
+        shards.append(translated(model, instances, tmp_path / shard, *options, max_batch_tokens=1))
+    assert main(["decode", "join-translations", "--shards", *map(str, shards), "--out", str(joined)]) == 0
+    assert joined.read_bytes() == whole.read_bytes()
+    assert [bool(shard.read_bytes()) for shard in shards].count(False) == max(0, n_shards - len(DOCUMENTS))
+    assert read_json(tmp_path / f"{n_shards}.job.json")["device"] == "cpu"
+
+
+@pytest.mark.parametrize("shard", ["0", "3"])
+def test_missing_shard_is_one_line(shard, capsys):
+    options = ["--model", "m", "--instances", "i", "--out", "o", "--shard", shard, "--n-shards", "2"]
+    assert main(["decode", "translate", *options]) == 2
+    assert f"--shard {shard} --n-shards 2: the shard must be a number from 1 to 2" in capsys.readouterr().err
+
+
 def suite(path):
     items = [
         {

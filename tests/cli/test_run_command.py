@@ -325,7 +325,7 @@ def test_interrupted_and_locked_runs_are_explained(tmp_path):
     assert "LockException" not in second.stderr
     assert first.returncode == 1
     assert lines[-2:] == [
-        "docmt: stopping; trainings save a checkpoint first",
+        "docmt: stopping, up to 3 minutes on a cluster; trainings save a checkpoint first",
         "docmt: stopped: 0 of 70 results are made; the same command resumes",
     ]
     assert "Error" not in "".join(lines)

@@ -105,6 +105,7 @@ def test_command_line_has_only_the_split():
     "changes",
     [
         {"discourse": {"trees": {"parsed": {"n_shards": 3}}}},
+        {"decoding": {"n_shards": 3}},
         {"training": {"scratch": {"loggers": ["csv"]}}},
         {"training": {"scratch": {"keep_checkpoints": 2}}},
         {"corpora": {"mirror": "elsewhere"}},

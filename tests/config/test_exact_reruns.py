@@ -12,6 +12,7 @@ from docmt.errors import UserError
 
 CONTROLLED = ROOT / "config/examples/controlled/controlled_crosstask.yaml"
 IDLE = {
+    "decoding.n_shards",
     "corpora.custom.mine.splits.all.documents",  # expected counts
     "corpora.custom.mine.splits.all.sentences",
     "discourse.trees.parsed.n_shards",

@@ -12,7 +12,7 @@ import torch
 from parsing_fixtures import save_tiny_parser, save_tiny_segmenter
 
 from docmt.cli.main import main
-from docmt.corpora.documents import DocumentIndex, read_index
+from docmt.corpora.documents import read_index
 from docmt.discourse import annotation
 from docmt.discourse.annotation import (
     Annotator,
@@ -21,7 +21,6 @@ from docmt.discourse.annotation import (
     chain_sentences,
     read_texts,
     rename,
-    take_shard,
     tokenize_batches,
 )
 from docmt.discourse.dependencies import DependencyTree, merge_to_sentences
@@ -106,16 +105,6 @@ def test_chained_sentences_are_a_tree_of_any_tree(seed):
 def test_a_document_without_sentences_has_no_chain():
     empty = DiscourseDocument("d", (), (), arcs=DependencyTree((), ()))
     assert chain_sentences(empty).arcs == DependencyTree((), ())
-
-
-@pytest.mark.parametrize("n_shards", [1, 2, 3, 8, 20])
-def test_shards_in_order_are_all_documents_once(n_shards):
-    index = DocumentIndex(tuple(f"d{i}" for i in range(len(LENGTHS))), LENGTHS)
-    texts = [PlainText(name, ["x"] * length) for name, length in zip(index.ids, LENGTHS, strict=True)]
-    shards = [list(take_shard(texts, index, shard=i, n_shards=n_shards)) for i in range(1, n_shards + 1)]
-    assert [text for shard in shards for text in shard] == texts
-    if n_shards == 2:
-        assert all(sum(len(text.sentences) for text in shard) >= 10 for shard in shards)
 
 
 def test_text_with_blank_lines_becomes_documents(tmp_path):

@@ -19,7 +19,7 @@ STAGES = {
     "text": ["apply_bpe"],
     "discourse": ["annotate"],
     "training": ["train"],
-    "decoding": ["translate", "score_candidates", "translate_suite", "evaluate_cxmi"],
+    "decoding": ["translate", "translate_shard", "score_candidates", "translate_suite", "evaluate_cxmi"],
     "evaluation": ["evaluate_comet"],
     "report": ["report_render"],
 }
@@ -106,6 +106,7 @@ def sessions(*seconds):
     [
         ("train", "d/a/seed1", "model.job.json"),
         ("translate", "d/a/seed1/test_t", "decoding/test_t.job.json"),
+        ("translate_shard", "d/a/seed1/test_t.1-of-3", "decoding/test_t.1-of-3.job.json"),
         ("score_candidates", "d/a/seed1/pronoun", "decoding/suite_pronoun.json"),
         ("translate_suite", "d/a/seed1/t", "decoding/generated_t.job.json"),
         ("evaluate_cxmi", "d/a/seed1/t", "scores/cxmi_t.json"),
@@ -121,13 +122,15 @@ def test_gpu_hours_are_those_of_gpus_in_use(folder, rule, name, file, device, n_
 
 
 def test_every_rule_with_a_gpu_records_its_device():
-    rules = [
+    files = (Path(__file__).parents[2] / "workflow/rules").glob("*.smk")
+    text = "".join(file.read_text(encoding="utf-8") for file in files)
+    rules = {
         rule.partition(":")[0]
-        for file in (Path(__file__).parents[2] / "workflow/rules").glob("*.smk")
-        for rule in re.split(r"^rule ", file.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+        for rule in re.split(r"^rule ", text, flags=re.MULTILINE)[1:]
         if re.search(r"^        (gpu|cpus_per_gpu)=", rule, re.MULTILINE)
-    ]
-    assert set(rules) == set(RECORDS)
+    }
+    rules |= {twin for base, twin in re.findall(r"^use rule (\w+) as (\w+) with", text, re.MULTILINE) if base in rules}
+    assert rules == set(RECORDS)
 
 
 def test_jobs_without_a_record_count_as_cpu(folder):

@@ -7,7 +7,7 @@ set -euo pipefail
 folder=${SLURM_CI_DIR:-${TMPDIR:-/tmp}/docmt-slurm}
 cpus=${SLURM_CI_CPUS:-8}      # of each node; may be more than there are: jobs then share
 memory_mb=${SLURM_CI_MEM:-64000}
-gpus=${SLURM_CI_GPUS:-2}      # they only pretend
+gpus=${SLURM_CI_GPUS:-2}      # they only pretend; an even number, half of each type
 nodes=(ci1 ci2)
 port=${SLURM_CI_PORT:-17817}
 host=$(hostname -s)
@@ -76,16 +76,18 @@ MinJobAge=3600
 KillWait=30
 OverTimeLimit=0
 GresTypes=gpu
-NodeName=DEFAULT CPUs=$cpus RealMemory=$memory_mb Gres=gpu:$gpus State=UNKNOWN
+NodeName=DEFAULT CPUs=$cpus RealMemory=$memory_mb Gres=gpu:v100:$((gpus / 2)),gpu:a100:$((gpus / 2)) State=UNKNOWN
 $(for ((i = 0; i < ${#nodes[@]}; i++)); do
     echo "NodeName=${nodes[i]} NodeHostname=$host NodeAddr=127.0.0.1 Port=$((port + 1 + i))"
 done)
 PartitionName=main Nodes=ALL Default=YES MaxTime=1-0 DefMemPerCPU=100 State=UP
+PartitionName=cpu Nodes=ALL MaxTime=1-0 DefMemPerCPU=100 State=UP
 PartitionName=gpu Nodes=ALL MaxTime=1-0 DefMemPerCPU=100 State=UP
 CONF
 
 devices=(/dev/null /dev/zero /dev/full /dev/random) # each pretended GPU needs its own device
-for ((i = 0; i < gpus; i++)); do echo "Name=gpu File=${devices[i]}"; done > "$folder/gres.conf"
+types=(v100 a100)
+for ((i = 0; i < gpus; i++)); do echo "Name=gpu Type=${types[i * 2 / gpus]} File=${devices[i]}"; done > "$folder/gres.conf"
 ln -sfn "$folder/slurm.conf" "$etc/slurm.conf"
 ln -sfn "$folder/gres.conf" "$etc/gres.conf"
 

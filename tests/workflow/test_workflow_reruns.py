@@ -72,6 +72,10 @@ NEW_SYSTEM = {
     "recipe": "scratch",
 }
 
+IN_SHARDS = {f"translate_shard concatenation test_smoke {shard} 2" for shard in (1, 2)} | {
+    "join_translations concatenation test_smoke"
+}
+
 CHANGES = {
     "report title": ({"report": {"title": "Another"}}, {"report_render", "report_reader"}),
     "label of a system": (
@@ -130,6 +134,11 @@ CHANGES = {
         of_run("rst_mix", "translate", "evaluate_run") | REPORT,
     ),
     "dropped trees": ({"systems": {"rst_mix": {"training": {"drop_rst": 0.3}}}}, of_rst() | REPORT),
+    "shards": ({"decoding": {"n_shards": 3}}, set()),
+    "new system in shards": (
+        {"systems": {"concatenation": NEW_SYSTEM}, "decoding": {"n_shards": 2}},
+        (of_run("concatenation") | REPORT | IN_SHARDS) - {"translate concatenation test_smoke"},
+    ),
     "new system": ({"systems": {"concatenation": NEW_SYSTEM}}, of_run("concatenation") | REPORT),
     "new suite": (
         {"datasets": {"smoke": {"suites": ["smoke/pronoun", "smoke/deixis"]}}},

@@ -34,9 +34,61 @@ rule translate:
         fingerprint=plan.fingerprint("hypotheses"),
         model=plan.model_option("hypotheses", "model"),  # refuses models from another plan
         settings=plan.settings("hypotheses"),
+        shard=shard_options,  # only in `translate_shard`
     shell:
         "docmt decode translate --settings {params.settings:q} --model {input.model} {params.model}"
-        " --instances {input.instances} --out {output} --threads {threads} 2> {log}"
+        " --instances {input.instances} {params.shard} --out {output} --threads {threads} 2> {log}"
+
+
+use rule translate as translate_shard with:
+    output:
+        temp(
+            "results/{dataset}/runs/{system}/seed{seed}/decoding/{split}.{shard}-of-{n_shards}.jsonl"
+        ),
+    log:
+        "logs/translate_shard/{dataset}/{system}/seed{seed}/{split}.{shard}-of-{n_shards}.log",
+    benchmark:
+        "results/benchmarks/translate_shard/{dataset}/{system}/seed{seed}/{split}.{shard}-of-{n_shards}.tsv"
+    wildcard_constraints:
+        system=plan.row_pattern("systems", unless="has_user_output"),
+        shard="[0-9]+",
+        n_shards="[0-9]+",
+
+
+rule join_translations:
+    """Join the shards of a translation."""
+    input:
+        shards=collect(
+            "results/{{dataset}}/runs/{{system}}/seed{{seed}}/decoding/{{split}}.{shard}.jsonl",
+            shard=plan.shards,
+        ),
+    output:
+        "results/{dataset}/runs/{system}/seed{seed}/decoding/{split}.jsonl",
+    log:
+        "logs/join_translations/{dataset}/{system}/seed{seed}/{split}.log",
+    benchmark:
+        "results/benchmarks/join_translations/{dataset}/{system}/seed{seed}/{split}.tsv"
+    wildcard_constraints:
+        system=plan.row_pattern("systems", unless="has_user_output"),
+    localrule: True
+    conda:
+        "../../environment.yml"
+    params:
+        # The same as in `translate`, so that another number of shards reruns nothing.
+        fingerprint=plan.fingerprint("hypotheses"),
+        model=plan.model_option("hypotheses", "model"),
+        settings=plan.settings("hypotheses"),
+    shell:
+        "docmt decode join-translations --shards {input.shards} --out {output} 2> {log}"
+
+
+if plan.config.decoding.n_shards > 1:
+
+    ruleorder: join_translations > translate
+
+else:
+
+    ruleorder: translate > join_translations
 
 
 rule score_candidates:

@@ -149,7 +149,7 @@ def user_output(study: Study, dataset: str, system: str, seed: str, file: str) -
     return Artifact([output], inputs, params)
 
 
-@artifact("translate", stage="decoding")
+@artifact("translate", "translate_shard", "join_translations", stage="decoding")
 def hypotheses(study: Study, dataset: str, system: str, seed: str, split: str) -> Artifact:
     """Translations of a split by a run, or by an external system."""
     output = f"{split}.jsonl"
