@@ -22,7 +22,7 @@ from docmt.report.findings import key_findings
 from docmt.report.footnotes import leak_footnote, updates_footnote
 from docmt.report.html import html_environment, read_template
 from docmt.report.input_files import read_histories, read_measurements, read_overlaps, read_tables
-from docmt.report.markup import latex_form, markdown_form, to_latex
+from docmt.report.markup import latex_table, to_latex, to_markdown
 from docmt.report.pictures import Picture
 from docmt.report.report_files import ReportFiles, name_counts
 from docmt.report.score_tables import Choices, contrastive_table, further_table, main_table, paper_table, split_table
@@ -266,7 +266,7 @@ def write_report(folder: Path, report: Report) -> None:
             (figures / f"{picture.key}.png").write_bytes(picture.png)
             (figures / f"{picture.key}.pdf").write_bytes(picture.pdf)
     page = html_environment()
-    page.filters |= {"csv": to_csv, "latex": latex_form, "markdown": markdown_form, "plain": asdict}
+    page.filters |= {"csv": to_csv, "latex": latex_table, "markdown": to_markdown, "plain": asdict}
     html = page.get_template("report.html.txt").render(
         report=report,
         style=read_template("report.css"),

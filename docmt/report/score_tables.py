@@ -127,7 +127,7 @@ def contrastive_table(
         "suite",
         dict.fromkeys(rows["suite"], find_metric(metric)),
         lambda cell: keys.get((cell["dataset"], cell["suite"])),
-        find_items=lambda cell: _items_of(cell["key"]),
+        find_items=lambda cell: _items_of(keys[cell["dataset"], cell["suite"]]),
         last=CHANCE if metric == ACCURACY else None,
     )
     return score_table(

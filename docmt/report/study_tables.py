@@ -15,6 +15,7 @@ from docmt.report.numbers import MISSING, format_count
 from docmt.report.publications import find_published, load_published, load_published_statistics
 from docmt.report.settings import ReportSettings
 from docmt.report.tables import (
+    Cell,
     Column,
     Table,
     count,
@@ -166,9 +167,10 @@ def overlap_table(overlaps: Iterable[tuple[str, str, Mapping[str, Any]]]) -> Tab
     names = [name for name in dict.fromkeys(name for row in rows for name in row) if not name.endswith("_percent")]
 
     def count_and_share(name: str) -> Column:
-        def make(row: Mapping[str, Any]) -> str:
+        def make(row: Mapping[str, Any]) -> Cell:
+            text = format_count(row[name])
             share = row.get(f"{name}_percent")
-            return format_count(row[name]) + ("" if is_missing(share) else f" ({share:.1f} %)")
+            return Cell(text if is_missing(share) else f"{text} ({share:.1f} %)")
 
         return Column(_heading(name), make)
 
