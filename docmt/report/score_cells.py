@@ -82,6 +82,12 @@ class ScoreCell:
         """True if the interval or deviation of an accuracy includes guessing."""
         return self.low <= self.chance <= self.high
 
+    @property
+    def is_above_chance(self) -> bool:
+        """True if an accuracy's interval (without an interval, the accuracy) is above chance."""
+        low = self.mean if is_missing(self.low) else self.low
+        return is_missing(self.chance) or low > self.chance
+
 
 # Cells by row labels, the last of which is the system, and by heading
 ScoreCells = dict[tuple[str, ...], dict[str, ScoreCell]]
@@ -178,12 +184,22 @@ def add_best(column: Sequence[ScoreCell], metric: Metric) -> None:
     leaders = [cell for cell in scored if round(cell.mean, metric.digits) == best]
     if len(leaders) < len(scored):
         for cell in leaders:
-            cell.is_best = is_above_chance(cell.mean, cell.low, cell.chance)
+            cell.is_best = cell.is_above_chance
 
 
-def is_above_chance(mean: float, low: float, chance: float) -> bool:
-    """True if an accuracy's interval (without an interval, the accuracy) is above chance."""
-    return is_missing(chance) or (mean if is_missing(low) else low) > chance
+def compare_systems(
+    cells: Iterable[ScoreCell], layout: Layout, differences: Differences, baseline: str | None, *, has_best: bool = True
+) -> dict[tuple[str, ...], list[ScoreCell]]:
+    """Add marks and best scores to cells. Returns the cells by group and heading."""
+    columns: dict[tuple[str, ...], list[ScoreCell]] = {}
+    for cell in cells:
+        *of_group, _, heading = cell.names.values()
+        columns.setdefault((*of_group, heading), []).append(cell)
+    for (*_, heading), column in columns.items():
+        add_marks(column, layout.metrics[heading], differences, baseline)
+        if has_best:
+            add_best(column, layout.metrics[heading])
+    return columns
 
 
 def no_system_translates(rows: pd.DataFrame) -> bool:
@@ -224,15 +240,7 @@ def score_table(
     cells = place_cells(rows, layout)
     of_systems = [cell for labels, row in cells.items() if labels[-1] != layout.last for cell in row.values()]
     add_published(of_systems, layout, settings)
-    columns: dict[tuple[str, ...], list[ScoreCell]] = {}  # by group and heading
-    for cell in of_systems:
-        *of_group, _, heading = cell.names.values()
-        columns.setdefault((*of_group, heading), []).append(cell)
-    for (*_, heading), column in columns.items():
-        metric = layout.metrics[heading]
-        add_marks(column, metric, differences, baseline or settings.baseline)
-        if compare:
-            add_best(column, metric)
+    compare_systems(of_systems, layout, differences, baseline or settings.baseline, has_best=compare)
     tests = [cell.test for cell in of_systems if cell.test]
     sources = dict.fromkeys(
         f"{settings.label(cell.names['system'])}: {cell.source}" for cell in of_systems if cell.source
