@@ -83,9 +83,13 @@ def choose_metrics(summary: pd.DataFrame, settings: ReportSettings) -> tuple[lis
 
 
 def _describe_unit(metrics: Sequence[str]) -> str:
+    units = ["In percent"]
+    if CXMI in metrics:
+        units.append("CXMI in nats")
     external = [name for name in metrics if name not in METRICS]
-    nats = ["CXMI in nats"] if CXMI in metrics else []
-    return ", ".join(["In percent", *nats, *([f"{', '.join(external)} as in the files"] if external else [])])
+    if external:
+        units.append(f"{', '.join(external)} as in the files")
+    return ", ".join(units)
 
 
 def _translation_table(
@@ -258,10 +262,10 @@ def paper_table(
 def _with_averages(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the rows, and metric means over the tests for runs with all tests."""
     tests = rows[["dataset", "test"]].drop_duplicates()
-    places = rows["dataset"] + "/" + rows["test"]
+    names = rows["dataset"] + "/" + rows["test"]
     signatures = [
         "|".join(f"{part} on {test}" for part in signature.split("|") if not part.startswith(WARNING))
-        for signature, test in zip(rows["signature"].fillna(""), places, strict=True)
+        for signature, test in zip(rows["signature"].fillna(""), names, strict=True)
     ]
     runs = rows.assign(signature=signatures).groupby(["system", "seed", "metric"], sort=False, as_index=False)
     # The total number of segments identifies averages over other segments. Signatures identify other computations.
