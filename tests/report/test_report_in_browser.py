@@ -117,11 +117,6 @@ def test_hidden_parts_leave_the_files(browser, report, tmp_path):
         ["t", "third", "59.50"],
         ["u", "third", "59.50"],
     ]
-    latex = saved(browser, tmp_path, "LaTeX", "results.tex")
-    start, end = (report / "tables/results.tex").read_text().split("\\begin{tabular}{llrr}\n")[0], "\\end{table}\n"
-    assert latex.startswith(start + "\\begin{tabular}{llr}\n\\toprule\nTest & System & chrF")
-    assert "\\midrule\nt & third & 59.50 \\\\\nu & third & 59.50 \\\\\n\\bottomrule\n" in latex
-    assert latex.endswith(end)
     rows = list(csv.DictReader(io.StringIO(saved(browser, tmp_path, "CSV", "results.csv"))))
     assert len(rows) == 8, "the values in full precision are always all"
 
