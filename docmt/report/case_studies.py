@@ -52,15 +52,18 @@ def choose_cases(
         for side in (ours, theirs)
     ]
     differences = [mine - other for mine, other in zip(*scores, strict=True)]
-    places = sorted(range(len(source)), key=lambda i: (-differences[i], i))[: layout.count]
+    ranked = sorted(range(len(source)), key=lambda i: (-differences[i], i))[: layout.count]
     owners = [(name, number) for name, length in index for number in range(length)]
     rows: list[tuple[str, str, float | None, str]] = []
-    for i in (position for position in places if differences[position] > 0):
+    for i in ranked:
+        if differences[i] <= 0:
+            break
         name, number = owners[i]
         case = f"{name}, sentence {number + 1}"
-        before = range(i - min(number, layout.context), i)
-        rows += [(case, f"{SOURCE} \N{MINUS SIGN}{i - k}", None, source[k]) for k in before]
-        rows += [(case, SOURCE, None, source[i]), (case, REFERENCE, None, reference[i])]
+        for k in range(i - min(number, layout.context), i):
+            rows.append((case, f"{SOURCE} \N{MINUS SIGN}{i - k}", None, source[k]))
+        rows.append((case, SOURCE, None, source[i]))
+        rows.append((case, REFERENCE, None, reference[i]))
         rows.append((case, settings.label(layout.baseline), scores[1][i], theirs[i]))
         rows.append((case, settings.label(layout.system), scores[0][i], ours[i]))
     return pd.DataFrame([(*facts, one_line(text)) for *facts, text in rows], columns=list(COLUMNS))

@@ -76,16 +76,26 @@ def read_costs(benchmarks: Path | None, stages: Mapping[str, Sequence[str]]) -> 
     unlisted = sorted({path.name for path in benchmarks.glob("*/")} - set(stage_of))
     jobs_of: dict[str, list[JobCosts]] = {}
     for rule in [*stage_of, *unlisted]:
-        for path in sorted((benchmarks / rule).rglob("*.tsv")) if rule not in PAGES else ():
-            if costs := read_job_costs(path, rule, benchmarks.parent):
+        if rule in PAGES:
+            continue
+        for path in sorted((benchmarks / rule).rglob("*.tsv")):
+            costs = read_job_costs(path, rule, benchmarks.parent)
+            if costs is not None:
                 jobs_of.setdefault(stage_of.get(rule, OTHER), []).append(costs)
     if not jobs_of:
         return None
     rows = []
     for stage, jobs in jobs_of.items():
-        cpu_seconds, gpu_seconds, joules = map(sum, zip(*jobs, strict=True))
-        hours = {"core_hours": cpu_seconds / HOUR, "gpu_hours": gpu_seconds / HOUR}
-        rows.append({"stage": stage, "jobs": len(jobs), **hours, "gpu_kwh": joules / KWH if gpu_seconds else math.nan})
+        gpu_seconds = sum(job.gpu_seconds for job in jobs)
+        joules = sum(job.joules for job in jobs) if gpu_seconds else math.nan
+        row = {
+            "stage": stage,
+            "jobs": len(jobs),
+            "core_hours": sum(job.cpu_seconds for job in jobs) / HOUR,
+            "gpu_hours": gpu_seconds / HOUR,
+            "gpu_kwh": joules / KWH,
+        }
+        rows.append(row)
     return pd.DataFrame(rows)
 
 
@@ -105,11 +115,14 @@ def costs_table(costs: pd.DataFrame | None) -> Table | None:
     energy_unit, energy_scale = ("kWh", 1) if kwh >= 1 else ("Wh", 1000)
     rows[["core_hours", "gpu_hours"]] *= scale
     rows["gpu_kwh"] *= energy_scale
-    unused = ["gpu_hours", "gpu_kwh"] if on_gpus.empty else []
+    caption = "Processor time used, wall time times the number of GPUs in use, and energy of their cards."
+    if on_gpus.empty:
+        rows = rows.drop(columns=["gpu_hours", "gpu_kwh"])
+        caption = "Processor time used."
     return Table(
         "costs_by_stage",
         "Costs by stage",
-        rows.drop(columns=unused).dropna(axis="columns", how="all"),
+        rows.dropna(axis="columns", how="all"),
         [
             label("stage", "Stage"),
             count("jobs"),
@@ -117,9 +130,7 @@ def costs_table(costs: pd.DataFrame | None) -> Table | None:
             score("gpu_hours", f"GPU-{unit}", digits=1),
             score("gpu_kwh", f"GPU energy ({energy_unit})", digits=1),
         ],
-        caption="Processor time used."
-        if on_gpus.empty
-        else "Processor time used, wall time times the number of GPUs in use, and energy of their cards.",
+        caption=caption,
         note="Of the last successful attempt of each finished job, from Snakemake's benchmarks, and of all sessions of "
         "resumed trainings. The processor time of earlier sessions is estimated from the load of the "
         "last one; jobs too short to be measured have none.",
@@ -146,9 +157,10 @@ def read_job_costs(benchmark: Path, rule: str, results: Path) -> JobCosts | None
     seconds, cpu_seconds = float(times.sum()), float(cpu_times.sum(skipna=False))
     facts = None
     if rule in RECORDS:
-        run, part = (benchmark.parent, benchmark.stem) if "{part}" in RECORDS[rule] else (benchmark.with_suffix(""), "")
+        run = benchmark.parent if "{part}" in RECORDS[rule] else benchmark.with_suffix("")
         dataset, system, seed = run.parts[-3:]
-        facts = read_job_facts(results / dataset / "runs" / system / seed / RECORDS[rule].format(part=part))
+        record = RECORDS[rule].format(part=benchmark.stem)
+        facts = read_job_facts(results / dataset / "runs" / system / seed / record)
     facts = facts or JobFacts(device="cpu", n_devices=1)
     if facts.n_nodes > 1:  # Snakemake only sees the `srun` that started its processes
         cpu_seconds = facts.cpu_seconds or math.nan

@@ -1,5 +1,6 @@
 """Training curves: losses and attention entropies over updates."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -92,33 +93,34 @@ def plot_curves(key: str, layout: CurveFigure, styles: Styles, histories: Sequen
         for history in members
     ]
     values = pd.concat(tables, ignore_index=True).reindex(columns=["dataset", "system", "seed", "step", *measured])
-    every = [lines for of_panel in panels.values() for lines in of_panel.values()]
-    n_systems = len({system for of_panel in panels.values() for system in of_panel})
-    is_crowded = n_systems > MAX_BANDS and any(len(series) > 1 for lines in every for series, _ in lines)
+    systems: set[str] = set()
+    has_bands = False
+    for of_panel in panels.values():
+        systems.update(of_panel)
+        for lines in of_panel.values():
+            has_bands = has_bands or any(len(series) > 1 for series, _ in lines)
+    is_crowded = len(systems) > MAX_BANDS and has_bands
     draw = partial(draw_picture, x_label="updates", y_label=layout.y_label, is_long=key.startswith("entropies"))
     limits = {}
     if all(name.endswith("_loss") for name in wanted):
-        limits = {title: axis for title, of_panel in panels.items() if (axis := loss_limits(of_panel)) is not None}
+        for title, of_panel in panels.items():
+            axis = loss_limits(of_panel)
+            if axis is not None:
+                limits[title] = axis
     caption += _describe_limits(limits, panels, styles)
-    together = [
-        (
-            title,
-            partial(
-                _draw_curves, lines_in_color=list(of_panel.values()), has_band=not is_crowded, limits=limits.get(title)
-            ),
-        )
-        for title, of_panel in panels.items()
-    ]
+    together = []
+    for title, of_panel in panels.items():
+        lines = list(of_panel.values())
+        axes = partial(_draw_curves, lines_in_color=lines, has_band=not is_crowded, limits=limits.get(title))
+        together.append((title, axes))
     pictures = [draw(together, key=key, title=layout.title, caption=caption)]
     if is_crowded:
         apart: list[tuple[str, Draw] | None] = []
         for title, of_panel in panels.items():
             for system, lines in of_panel.items():
                 others = [other for name, other in of_panel.items() if name != system]
-                heading = f"{styles.label(system)}\n{title}"
-                apart.append(
-                    (heading, partial(_draw_curves, lines_in_color=[lines], others=others, limits=limits.get(title)))
-                )
+                axes = partial(_draw_curves, lines_in_color=[lines], others=others, limits=limits.get(title))
+                apart.append((f"{styles.label(system)}\n{title}", axes))
             apart += [None] * (-len(apart) % 4)
         title = f"{layout.title}, by system"
         caption = f"A panel for each system, the others in gray. {caption}"
@@ -145,12 +147,11 @@ def _describe_limits(
     """Return a note on losses above the axes, with the systems that have no lower losses."""
     if not limits:
         return ""
-    above = [
-        f"{styles.label(system)} ({title})"
-        for title, (_, top) in limits.items()
-        for system, lines in panels[title].items()
-        if all(values.min() > top for series, _ in lines for values in series)
-    ]
+    above = []
+    for title, (_, top) in limits.items():
+        for system, lines in panels[title].items():
+            if all(values.min() > top for series, _ in lines for values in series):
+                above.append(f"{styles.label(system)} ({title})")
     names = f", and with them all losses of {', '.join(above)}" if above else ""
     return f" Losses above Q3 + 1.5 (Q3 − Q1) are cut off{names}."
 
@@ -159,13 +160,13 @@ def _curve_panels(layout: CurveFigure, styles: Styles, histories: Sequence[Histo
     """Return the measurements by heading and system."""
     datasets = list(dict.fromkeys(history.dataset for history in histories))
     panels: dict[str, dict[str, Lines]] = {}
-    for dataset, heading in [(dataset, heading) for dataset in datasets for heading in layout.panels]:
+    for dataset, (heading, quantities) in itertools.product(datasets, layout.panels.items()):
         title = heading if len(datasets) == 1 else f"{dataset}: {heading}"
-        quantities = layout.panels[heading]
         for system in dict.fromkeys(history.system for history in histories if history.dataset == dataset):
             runs = [history for history in histories if (history.dataset, history.system) == (dataset, system)]
             for index, quantity in enumerate(quantities):
-                series = [values for run in runs if (values := measured_values(run, quantity)) is not None]
+                measured = [measured_values(run, quantity) for run in runs]
+                series = [values for values in measured if values is not None]
                 style = styles.marked_line(system)
                 if len(quantities) > 1:  # the color identifies the system, and dashes its quantities
                     style |= {"linestyle": DASHES[index % len(DASHES)]}

@@ -91,9 +91,9 @@ def _draw_bars(axes: Axes, *, rows: pd.DataFrame, styles: Styles) -> None:
     width = 0.8 / n_systems
     for i, (system, scores) in enumerate(groups(rows, "system")):
         scores = scores.set_index("suite").reindex(suites)
-        places = np.arange(len(suites)) + (i - (n_systems - 1) / 2) * width
-        axes.bar(places, scores["mean"].to_numpy(dtype=float, na_value=np.nan), width * 0.92, **styles.bar(system))
-        axes.errorbar(places, scores["mean"], _whiskers(scores), fmt="none", ecolor=INK, **BARS)
+        centers = np.arange(len(suites)) + (i - (n_systems - 1) / 2) * width
+        axes.bar(centers, scores["mean"].to_numpy(dtype=float, na_value=np.nan), width * 0.92, **styles.bar(system))
+        axes.errorbar(centers, scores["mean"], _whiskers(scores), fmt="none", ecolor=INK, **BARS)
     # Chance depends on the number of candidates, so every phenomenon has a separate line.
     chances = means(rows, "chance", by="suite")
     for index, suite in enumerate(suites):
@@ -140,8 +140,8 @@ def _draw_distances(axes: Axes, *, rows: pd.DataFrame, styles: Styles) -> None:
     for i, (system, scores) in enumerate(groups(rows, "system")):
         scores = scores.set_index("distance").reindex(ranges)
         # Next to each other, so that many systems' whiskers can be distinguished.
-        places = np.arange(len(ranges)) + (i - (n_systems - 1) / 2) * min(0.08, 0.6 / n_systems)
-        axes.errorbar(places, scores["mean"], _whiskers(scores), **BARS, **styles.marked_line(system))
+        centers = np.arange(len(ranges)) + (i - (n_systems - 1) / 2) * min(0.08, 0.6 / n_systems)
+        axes.errorbar(centers, scores["mean"], _whiskers(scores), **BARS, **styles.marked_line(system))
     chances = means(rows, "chance", by="distance")
     axes.plot(range(len(ranges)), [chances[distance] for distance in ranges], **CHANCE)
     axes.set(ylim=(0, 105), xlim=(-0.5, len(ranges) - 0.5))
@@ -156,12 +156,12 @@ def _plot_scores(
     rows = choose_rows(scores.sort_values("seed", kind="stable"), layout)
     if rows.empty:
         return None
-    places = _places(layout, paper_columns, where=f"report.figures.{name}")
+    x_values = _find_x_values(layout, paper_columns, where=f"report.figures.{name}")
     headings = name_columns(rows, layout)
     rows = rows.assign(panel=[headings[key] for key in score_keys(rows)])
-    points = _points(rows, layout, settings, places, headings)
+    points = _points(rows, layout, settings, x_values, headings)
     systems = set(points["system"])
-    positions = axis_positions(x_value for system, x_value in places.items() if system in systems)
+    positions = axis_positions(x_value for system, x_value in x_values.items() if system in systems)
     sources = [published_number(settings, system, key) for key in headings for system in layout.systems]
     cited = sorted({f"{number.paper}, {number.table}" for number in sources if number is not None})
     caption = f"{layout.note} Mean over seeds with the sample deviation; dots: single seeds.".strip()
@@ -181,7 +181,7 @@ def _plot_scores(
     return Plot(picture, points)
 
 
-def _places(layout: ScoreFigure, paper_columns: PaperColumns, *, where: str) -> Mapping[str, float | str]:
+def _find_x_values(layout: ScoreFigure, paper_columns: PaperColumns, *, where: str) -> Mapping[str, float | str]:
     """Return horizontal axis values by system, as floats if all values are finite numbers."""
     words: dict[str, float | str] = {}
     for system in layout.systems:
@@ -197,9 +197,9 @@ def _places(layout: ScoreFigure, paper_columns: PaperColumns, *, where: str) -> 
     return {system: str(x_value) for system, x_value in words.items()}
 
 
-def axis_positions(places: Iterable[float | str]) -> dict[float | str, float]:
+def axis_positions(x_values: Iterable[float | str]) -> dict[float | str, float]:
     """Return horizontal axis positions by value. Numbers keep their value in sorted order. Words are spaced evenly."""
-    distinct = dict.fromkeys(places)
+    distinct = dict.fromkeys(x_values)
     numbers = sorted(x_value for x_value in distinct if isinstance(x_value, float))
     return {x_value: x_value for x_value in numbers} or {x_value: float(i) for i, x_value in enumerate(distinct)}
 
@@ -208,19 +208,25 @@ def _points(
     rows: pd.DataFrame,
     layout: ScoreFigure,
     settings: ReportSettings,
-    places: Mapping[str, float | str],
+    x_values: Mapping[str, float | str],
     headings: Mapping[ScoreKey, str],
 ) -> pd.DataFrame:
     """Return one row per point: panel, line, system, x, mean, sd, seeds and published number."""
     summaries = {(row["panel"], row["system"]): row for row in records(summarize(rows, extra=["panel"]))}
     points: list[dict[str, Any]] = []
     for key, panel in headings.items():
-        for line, system in [(line, system) for line, systems in layout.series.items() for system in systems]:
-            ours, published = summaries.get((panel, system), {}), published_number(settings, system, key)
-            if ours or published is not None:
-                point = {"panel": panel, "line": line, "system": system, "x": places[system]}
-                point |= {name: ours.get(name, math.nan) for name in ("mean", "sd")} | {"seeds": ours.get("seeds", 0)}
-                points.append(point | {"published": published.value if published else math.nan})
+        for line, systems in layout.series.items():
+            for system in systems:
+                published = published_number(settings, system, key)
+                score = summaries.get((panel, system), {})
+                if not score and published is None:
+                    continue
+                point = {"panel": panel, "line": line, "system": system, "x": x_values[system]}
+                for name in ("mean", "sd"):
+                    point[name] = score.get(name, math.nan)
+                point["seeds"] = score.get("seeds", 0)
+                point["published"] = math.nan if published is None else published.value
+                points.append(point)
     return pd.DataFrame(points)
 
 

@@ -1,18 +1,25 @@
 """Box above the first table: at most three sentences on the scores, as in a paper's abstract."""
 
+import math
 from collections.abc import Sequence
 
 import pandas as pd
 
 from docmt.evaluation.metrics import find_metric
-from docmt.report.dataframes import Record, column, keep, records, select
-from docmt.report.differences import LEVELS, Difference, Differences
-from docmt.report.footnotes import differing_signatures
+from docmt.report.dataframes import column, keep, select
+from docmt.report.differences import LEVELS, UNTESTED, Differences
 from docmt.report.numbers import format_number, format_p, format_score
-from docmt.report.score_cells import MIN_BLEU, is_above_chance, no_system_translates
-from docmt.report.score_tables import choose_metrics
+from docmt.report.score_cells import (
+    MIN_BLEU,
+    Layout,
+    ScoreCell,
+    compare_systems,
+    no_system_translates,
+    place_cells,
+)
+from docmt.report.score_tables import choose_metrics, contrastive_layout, translation_layout
 from docmt.report.settings import ReportSettings
-from docmt.report.summary import ScoreKey, contrastive_scores, name_suites, translation_scores
+from docmt.report.summary import contrastive_scores, name_suites, translation_scores
 
 MAX_FORCED = 50  # name systems with a larger percentage of sentences at the length limit
 MAX_NAMED = 4  # maximum number of tests or phenomena in a sentence, followed by the number of others
@@ -41,110 +48,114 @@ def _best_systems(summary: pd.DataFrame, settings: ReportSettings, differences: 
     names, _ = choose_metrics(summary, settings)
     if not names:
         return ""
-    name, metric = names[0], find_metric(names[0])
     rows = select(translation_scores(summary), metric=names)  # of the main table
     if no_system_translates(rows):
         return f"No system translates yet: all BLEU scores are below {MIN_BLEU}."
-    scored = keep(rows, (column(rows, "metric") == name) & column(rows, "mean").notna())
+    name, digits = names[0], find_metric(names[0]).digits
+    columns = _columns(select(rows, metric=name), translation_layout([name]), settings, differences)
     parts = []
-    tests = scored.groupby(["dataset", "test"], sort=False)
-    for _, members in tests:
-        ranked = sorted(records(members), key=lambda row: row["mean"], reverse=not metric.lower_is_better)
-        dataset, test = ranked[0]["dataset"], ranked[0]["test"]
-        if _are_incomparable(ranked):
+    for (dataset, test, _), cells in columns.items():
+        if any(cell.unlike for cell in cells):
             continue
-        leaders, value = _leaders(_best(ranked, metric.digits), metric.digits, settings)
-        scope = f" on {dataset}/{test}" if len(tests) > 1 else ""
-        if len(ranked) == 1:
-            parts.append(f"{leaders[0]} has {value} {name}{scope}")
-        elif len(leaders) > 1:
-            parts.append(f"{_join(leaders)} are level with {value} {name}{scope}")
+        best = [cell for cell in cells if cell.is_best] or cells
+        labels = _labels(best, settings)
+        value = format_score(best[0].mean, best[0].sd if len(best) == 1 else None, digits=digits)
+        scope = f" on {dataset}/{test}" if len(columns) > 1 else ""
+        if len(cells) == 1:
+            parts.append(f"{labels[0]} has {value} {name}{scope}")
+        elif len(best) > 1:
+            parts.append(f"{_join(labels)} are level with {value} {name}{scope}")
         else:
-            leads = ranked[0]["system"] == settings.baseline
-            other = ranked[1] if leads else ranked[0]
-            tested = differences.get((settings.baseline, other["system"], ScoreKey(dataset, test, name)))
-            base = settings.label(settings.baseline or "")
-            subject = (
-                f"and {settings.label(other['system'])} differs from it" if leads else f"which differs from {base}"
-            )
-            against = _against(tested, subject, metric.digits, is_study_tested=settings.baseline is not None)
-            parts.append(f"{leaders[0]} has the best {name}{scope}, {value}{against}")
+            difference = _describe_difference(cells, settings, digits)
+            parts.append(f"{labels[0]} has the best {name}{scope}, {value}{difference}")
     return f"{_join(parts, ', and ')}." if parts else ""
 
 
-def _against(tested: Difference | None, subject: str, digits: int, *, is_study_tested: bool) -> str:
-    """Return the difference from the baseline with its interval and test."""
-    if tested is None:
-        return " (not tested)" if is_study_tested else " (not tested, as report.baseline names no system)"
-    if tested.is_zero(digits):
+def _columns(
+    rows: pd.DataFrame, layout: Layout, settings: ReportSettings, differences: Differences = UNTESTED
+) -> dict[tuple[str, ...], list[ScoreCell]]:
+    """Return the scores by group and heading as in the table, the best scores first. Empty columns are left out."""
+    cells = [cell for row in place_cells(rows, layout).values() for cell in row.values()]
+    of_systems = [cell for cell in cells if cell.names and not math.isnan(cell.mean)]
+    columns = compare_systems(of_systems, layout, differences, settings.baseline)
+    for (*_, heading), scores in columns.items():
+        scores.sort(key=lambda cell: cell.mean, reverse=not layout.metrics[heading].lower_is_better)
+    return columns
+
+
+def _describe_difference(ranked: Sequence[ScoreCell], settings: ReportSettings, digits: int) -> str:
+    """Return the difference between the best system and the baseline with its interval and test."""
+    if ranked[0].names["system"] == settings.baseline:
+        test = ranked[1].test
+        subject = f"and {settings.label(ranked[1].names['system'])} differs from it"
+    else:
+        test = ranked[0].test
+        subject = f"which differs from {settings.label(settings.baseline or '')}"
+    if settings.baseline is None:
+        return " (not tested, as report.baseline names no system)"
+    if test is None:
+        return " (not tested)"
+    if test.is_zero(digits):
         return f", {subject} by less than {10**-digits:.{digits}f}"
-    ends = [tested.difference + side * (tested.half_width or 0) for side in (0, -1, 1)]
-    points, low, high = (format_number(end, digits=digits, sign="+") for end in ends)
-    p_value = format_p(tested.highest_p, levels=[level for level, _ in LEVELS])
-    interval = "" if tested.half_width is None else f"95 % interval {low} to {high}, "
-    verdict = "" if tested.mark else ", not significant"
-    return f", {subject} by {points} ({interval}{p_value}{verdict})"
+    points = format_number(test.difference, digits=digits, sign="+")
+    words = [format_p(test.highest_p, levels=[level for level, _ in LEVELS])]
+    if test.half_width is not None:
+        low = format_number(test.difference - test.half_width, digits=digits, sign="+")
+        high = format_number(test.difference + test.half_width, digits=digits, sign="+")
+        words.insert(0, f"95 % interval {low} to {high}")
+    if not test.mark:
+        words.append("not significant")
+    return f", {subject} by {points} ({', '.join(words)})"
 
 
-def _are_incomparable(rows: Sequence[Record]) -> bool:
-    """True if some scores on a test were computed in another way, so that the table highlights no score."""
-    return bool(differing_signatures({row["system"]: row["signatures"] for row in rows}))
-
-
-def _best(ranked: Sequence[Record], digits: int) -> list[Record]:
-    """Return the rows with the best displayed score."""
-    return [row for row in ranked if round(row["mean"], digits) == round(ranked[0]["mean"], digits)]
-
-
-def _leaders(best: Sequence[Record], digits: int, settings: ReportSettings) -> tuple[list[str], str]:
-    """Return the labels for the systems with the best displayed score, and the score."""
-    labels = [settings.label(row["system"]) for row in best]
-    if len(labels) > 1:
-        labels = [f"“{label}”" if "," in label else label for label in labels]
-    return labels, format_score(best[0]["mean"], best[0]["sd"] if len(best) == 1 else None, digits=digits)
+def _labels(cells: Sequence[ScoreCell], settings: ReportSettings) -> list[str]:
+    """Return the systems' labels, quoted if a list would be ambiguous."""
+    labels = [settings.label(cell.names["system"]) for cell in cells]
+    if len(labels) == 1:
+        return labels
+    return [f"“{label}”" if "," in label else label for label in labels]
 
 
 def _contrasts(summary: pd.DataFrame, settings: ReportSettings) -> str:
     """Return a sentence on the best systems by phenomenon, and on phenomena where no system is above chance."""
     rows = name_suites(contrastive_scores(summary))
-    n_datasets, n_systems = len(set(rows["dataset"])), len(set(rows["system"]))
-    suites: dict[tuple[str, str], list[str]] = {}  # by names and verb
+    has_datasets = rows["dataset"].nunique() > 1
+    suites: dict[tuple[str, str], list[str]] = {}  # by systems and verb
     at_chance, led_by_chance, incomparable = [], [], []
-    for _, members in rows.groupby(["dataset", "suite"], sort=False):
-        ranked = sorted(records(keep(members, column(members, "mean").notna())), key=lambda row: -row["mean"])
-        if not ranked:
-            continue
-        first = ranked[0]
-        suite = f"{first['suite']} of {first['dataset']}" if n_datasets > 1 else str(first["suite"])
-        # Systems with the same accuracy can have intervals of different widths.
-        best = [row for row in _best(ranked, 1) if _is_above_chance(row)]
-        if _are_incomparable(ranked):
+    for (dataset, name), cells in _columns(rows, contrastive_layout(rows), settings).items():
+        suite = f"{name} of {dataset}" if has_datasets else name
+        above = [cell for cell in cells if cell.is_above_chance]
+        best = [cell for cell in cells if cell.is_best]
+        if any(cell.unlike for cell in cells):
             incomparable.append(suite)
-        elif not any(map(_is_above_chance, ranked)):
+        elif not above:
             at_chance.append(suite)
-        elif not best:
-            led_by_chance.append(suite)
+        elif best or len({round(cell.mean, 1) for cell in cells}) == 1:
+            leaders = best or above
+            if len(leaders) == 1:
+                verb = "leads in" if best else "is above chance in"
+            else:
+                verb = "lead in" if best else "are level in"
+            value = format_score(leaders[0].mean, leaders[0].sd if len(leaders) == 1 else None, digits=1)
+            suites.setdefault((_join(_labels(leaders, settings)), verb), []).append(f"{suite} ({value} %)")
         else:
-            leaders, value = _leaders(best, 1, settings)
-            verb = "leads in" if n_systems > 1 else "is above chance in"
-            if len(best) > 1:
-                verb = "lead in" if len(best) < len(ranked) else "are level in"
-            suites.setdefault((_join(leaders), verb), []).append(f"{suite} ({value} %)")
-    parts = [f"{leaders} {verb} {_join(names)}" for (leaders, verb), names in suites.items()]
-    parts += [f"no system is clearly above chance in {_join(at_chance)}"] if at_chance else []
-    parts += [f"the best system is not clearly above chance in {_join(led_by_chance)}"] if led_by_chance else []
-    parts += [f"scores are not comparable in {_join(incomparable)}"] if incomparable else []
+            led_by_chance.append(suite)
+    parts = [f"{systems} {verb} {_join(names)}" for (systems, verb), names in suites.items()]
+    if at_chance:
+        parts.append(f"no system is clearly above chance in {_join(at_chance)}")
+    if led_by_chance:
+        parts.append(f"the best system is not clearly above chance in {_join(led_by_chance)}")
+    if incomparable:
+        parts.append(f"scores are not comparable in {_join(incomparable)}")
     return f"On contrastive sets, where context decides, {_join(parts, ', and ')}." if parts else ""
-
-
-def _is_above_chance(row: Record) -> bool:
-    return is_above_chance(row["mean"], row["low"], row["chance"])
 
 
 def _limits(summary: pd.DataFrame, settings: ReportSettings, updates_note: str, generated: Sequence[str]) -> str:
     is_forced = (column(summary, "metric") == "length-limited sentences") & (column(summary, "mean") > MAX_FORCED)
     forced = [settings.label(system) for system in sorted(set(keep(summary, is_forced)["system"]))]
-    reasons = [f"most sentences of {_join(forced)} reach the length limit"] if forced else []
+    reasons = []
+    if forced:
+        reasons.append(f"most sentences of {_join(forced)} reach the length limit")
     if updates_note:
         reasons.append("trainings differ in length (see the note)")
     if generated:
@@ -156,6 +167,9 @@ def _limits(summary: pd.DataFrame, settings: ReportSettings, updates_note: str, 
 
 def _join(parts: Sequence[str], conjunction: str = " and ") -> str:
     """Join names to an enumeration. The number of omitted names is added."""
-    names = [*parts[:MAX_NAMED], *([f"{len(parts) - MAX_NAMED} more"] if len(parts) > MAX_NAMED else [])]
-    *most, last = names or [""]
-    return f"{', '.join(most)}{conjunction}{last}" if most else last
+    names = list(parts[:MAX_NAMED])
+    if len(parts) > MAX_NAMED:
+        names.append(f"{len(parts) - MAX_NAMED} more")
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])}{conjunction}{names[-1]}"

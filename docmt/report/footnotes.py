@@ -46,60 +46,78 @@ def updates_footnote(
         sentence also names systems whose new parameters had fewer updates than their initial model, since more updates
         in total do not compensate for this.
     """
+    trained = _count_updates(histories, origins, systems)
+    if not trained:
+        return ""
+    totals: dict[str, dict[str, float]] = {}
+    for system, updates in trained.items():
+        totals[system] = {dataset: sum(chain) for dataset, chain in updates.items()}
+    # Compare with the baseline even if other systems were trained longer, as readers of the tables do.
+    longest = max(totals, key=lambda system: fmean(totals[system].values()))
+    compared = settings.baseline if settings.baseline in totals else longest
+    fewer: dict[float, list[str]] = {}  # by updates of the compared system
+    more: dict[float, list[str]] = {}
+    for system, of_datasets in totals.items():
+        # Only datasets that both were trained on
+        shared = [dataset for dataset in of_datasets if dataset in totals[compared]]
+        if not shared:
+            continue
+        ours = fmean(of_datasets[dataset] for dataset in shared)
+        theirs = fmean(totals[compared][dataset] for dataset in shared)
+        if ours < NEAR * theirs:
+            members, sign = fewer, -1
+        elif NEAR * ours > theirs:
+            members, sign = more, 1
+        else:
+            continue
+        if sign in _directions(system, compared, settings, summary):
+            members.setdefault(theirs, []).append(f"{settings.label(system)} ({ours:,.0f})")
+    sentences = []
+    for amount, word, members in (("fewer", "lower", fewer), ("more", "higher", more)):
+        for n_updates, names in members.items():
+            sentences.append(
+                f"Trained with {amount} updates than {settings.label(compared)} ({n_updates:,.0f}): "
+                f"{', '.join(names)}. A {word} score may only mean that."
+            )
+    extensions = []
+    for system, updates in trained.items():
+        last = fmean(chain[0] for chain in updates.values())
+        before = fmean(sum(chain[1:]) for chain in updates.values())
+        if system in extended and last < NEAR * before:
+            extensions.append(f"{settings.label(system)} ({last:,.0f} after {before:,.0f})")
+    if extensions:
+        sentences.append(f"New parts were trained for fewer updates than the initial model: {', '.join(extensions)}.")
+    return " ".join(sentences)
+
+
+def _count_updates(
+    histories: Sequence[History], origins: Mapping[str, Sequence[str]], systems: Iterable[str]
+) -> dict[str, dict[str, list[float]]]:
+    """Return mean updates of each training in a system's chain, by system and dataset."""
     steps: dict[str, dict[str, list[float]]] = {}
     for history in histories:
         of_dataset = steps.setdefault(history.dataset, {})
         of_dataset.setdefault(history.system, []).append(float(column(history.table, "step").max()))
-    trained: dict[str, dict[str, list[float]]] = {}
-    for system, dataset in itertools.product(dict.fromkeys(systems), steps):
-        chain = origins.get(system, [system])  # on the same dataset
-        if all(name in steps[dataset] for name in chain):
-            trained.setdefault(system, {})[dataset] = [fmean(steps[dataset][name]) for name in chain]
-    if not trained:
-        return ""
-    totals = {system: {dataset: sum(last) for dataset, last in updates.items()} for system, updates in trained.items()}
-    # Compare with the baseline even if other systems were trained longer, as readers of the tables do.
-    longest = max(totals, key=lambda system: fmean(totals[system].values()))
-    compared = settings.baseline if settings.baseline in totals else longest
-    # Updates of the system and the compared system, on the datasets that both were trained on.
-    pairs: dict[str, tuple[float, float]] = {}
-    for system, last in totals.items():
-        if shared := [dataset for dataset in last if dataset in totals[compared]]:
-            pairs[system] = fmean(map(last.__getitem__, shared)), fmean(map(totals[compared].__getitem__, shared))
-    sentences = []
-    for amount, word, sign in (("fewer", "lower", -1), ("more", "higher", 1)):
-        members: dict[float, list[str]] = {}
-        for system, (last, other) in pairs.items():
-            is_unlike = last < NEAR * other if amount == "fewer" else NEAR * last > other
-            if is_unlike and sign in _directions(system, compared, settings, summary):
-                members.setdefault(other, []).append(f"{settings.label(system)} ({last:,.0f})")
-        for other, named in members.items():
-            sentences.append(
-                f"Trained with {amount} updates than {settings.label(compared)} ({other:,.0f}): {', '.join(named)}. "
-                f"A {word} score may only mean that."
-            )
-    parts = []
-    for system, updates in trained.items():
-        last, before = fmean(last for last, *_ in updates.values()), fmean(sum(rest) for _, *rest in updates.values())
-        if system in extended and last < NEAR * before:
-            parts.append(f"{settings.label(system)} ({last:,.0f} after {before:,.0f})")
-    if parts:
-        sentences.append(f"New parts were trained for fewer updates than the initial model: {', '.join(parts)}.")
-    return " ".join(sentences)
+    updates: dict[str, dict[str, list[float]]] = {}
+    for system in dict.fromkeys(systems):
+        chain = origins.get(system, [system])
+        for dataset, of_systems in steps.items():
+            if all(name in of_systems for name in chain):
+                updates.setdefault(system, {})[dataset] = [fmean(of_systems[name]) for name in chain]
+    return updates
 
 
 def _directions(system: str, compared: str, settings: ReportSettings, summary: pd.DataFrame) -> set[int]:
     """Return the signs of score differences in the main tables. Both signs if a difference is zero or none is known."""
     rows = select(summary, metric=[*settings.metrics, *ACCURACIES]).dropna(subset="mean")  # without missing scores
-    ours, theirs = select(rows, system=system), select(rows, system=compared)
-    pairs = ours.merge(theirs, on=[name for name in GROUP if name != "system"], suffixes=("", "_compared"))
-    differences = (pairs["mean"] - pairs["mean_compared"]).tolist()
-    if not differences or 0 in differences:
-        return {-1, 1}
-    return {
-        -1 if (difference < 0) != find_metric(metric).lower_is_better else 1
-        for metric, difference in zip(pairs["metric"], differences, strict=True)
-    }
+    names = [name for name in GROUP if name != "system"]
+    pairs = select(rows, system=system).merge(select(rows, system=compared), on=names, suffixes=("", "_compared"))
+    signs = set()
+    for metric, mean, other in zip(pairs["metric"], pairs["mean"], pairs["mean_compared"], strict=True):
+        if mean == other:
+            return {-1, 1}
+        signs.add(1 if (mean > other) != find_metric(metric).lower_is_better else -1)
+    return signs or {-1, 1}
 
 
 def leak_footnote(
@@ -109,12 +127,13 @@ def leak_footnote(
     is_shown: Callable[[str, str], bool],
 ) -> str:
     """Return a note on displayed test sets with text from the training data. Generated datasets have another note."""
-    tests = [
-        f"{dataset}/{name} ({counts['seen_sources_percent']:.1f} % of the source sentences)"
-        for dataset, test, counts in overlaps
-        if (name := test.removeprefix("test_")) != test and dataset not in generated and is_shown(dataset, name)
-        if counts.get("seen_sources_percent", 0) >= LEAK_PERCENT
-    ]
+    tests = []
+    for dataset, split, counts in overlaps:
+        name = split.removeprefix("test_")
+        percent = counts.get("seen_sources_percent", 0)
+        is_test = name != split and dataset not in generated
+        if is_test and is_shown(dataset, name) and percent >= LEAK_PERCENT:
+            tests.append(f"{dataset}/{name} ({percent:.1f} % of the source sentences)")
     return f"In the training text, too, so scores may be too high: {', '.join(tests)}." if tests else ""
 
 
@@ -125,28 +144,29 @@ def differing_signatures(signatures: Mapping[Row, Sequence[str]]) -> dict[Row, t
         signatures: signatures for all seeds, by row.
     """
     # Warnings describe the text, not the computation. Missing scores have no value to compare.
-    parts = {
-        row: [
-            tuple(part for part in signature.split("|") if not part.startswith(WARNING))
-            for signature in computations
-            if not signature.startswith(NOT_COMPUTED)
-        ]
-        for row, computations in signatures.items()
-    }
-    counts = Counter(computation for computations in parts.values() for computation in computations)
+    computations: dict[Row, list[tuple[str, ...]]] = {}
+    for row, of_row in signatures.items():
+        computed = [signature for signature in of_row if not signature.startswith(NOT_COMPUTED)]
+        computations[row] = [tuple(_without_warnings(signature)) for signature in computed]
+    counts = Counter(itertools.chain.from_iterable(computations.values()))
     if len(counts) < 2:
         return {}
-    (usual, _), *_ = counts.most_common(1)
+    usual = counts.most_common(1)[0][0]
     shared = set.intersection(*map(set, counts))
 
     def describe(computation: Sequence[str]) -> str:
         return ", ".join(part for part in computation if part not in shared) or "less"
 
-    return {
-        row: (describe(unusual[-1]), describe(usual))
-        for row, computations in parts.items()
-        if (unusual := [computation for computation in computations if computation != usual])
-    }
+    differing = {}
+    for row, of_row in computations.items():
+        unusual = [computation for computation in of_row if computation != usual]
+        if unusual:
+            differing[row] = (describe(unusual[-1]), describe(usual))
+    return differing
+
+
+def _without_warnings(signature: str) -> list[str]:
+    return [part for part in signature.split("|") if not part.startswith(WARNING)]
 
 
 def signatures_footnote(rows: Sequence[tuple[str, Mapping[str, Sequence[str]]]]) -> str:
@@ -155,16 +175,17 @@ def signatures_footnote(rows: Sequence[tuple[str, Mapping[str, Sequence[str]]]])
     Args:
         rows: (title, signatures by column) per row. Titles can be equal.
     """
-    remarks: dict[str, dict[int, str]] = {}
+    titles: dict[str, dict[int, str]] = {}  # by remark and row
     for i, (title, columns) in enumerate(rows):
         for name, signatures in columns.items():
             for signature in signatures:
-                warnings = [part.removeprefix(WARNING) for part in signature.split("|") if part.startswith(WARNING)]
+                for part in signature.split("|"):
+                    if part.startswith(WARNING):
+                        titles.setdefault(part.removeprefix(WARNING), {})[i] = title
                 if signature.startswith(NOT_COMPUTED):
-                    warnings.append(f"{name} is {signature}")
-                for remark in warnings:
-                    remarks.setdefault(remark, {})[i] = title
-    return " ".join(
-        f"{remark}." if len(titles) == len(rows) > 1 else f"{', '.join(titles.values())}: {remark}."
-        for remark, titles in remarks.items()
-    )
+                    titles.setdefault(f"{name} is {signature}", {})[i] = title
+    sentences = []
+    for remark, of_rows in titles.items():
+        is_general = len(of_rows) == len(rows) > 1
+        sentences.append(f"{remark}." if is_general else f"{', '.join(of_rows.values())}: {remark}.")
+    return " ".join(sentences)

@@ -28,8 +28,9 @@ def read_scores_table(path: Path, *, fingerprints: Sequence[str] = ()) -> pd.Dat
         scores = table.reindex(columns=COLUMNS).astype(TYPES)
     except (TypeError, ValueError) as error:
         raise UserError(f"{path}: a numeric column contains other values ({error})") from None
-    if empty := [name for name in NEEDED if name in KEY and column(scores, name).isna().to_numpy().any()]:
-        raise UserError(f"{path}: column {empty[0]!r} has empty cells")
+    for name in NEEDED:
+        if name in KEY and column(scores, name).isna().to_numpy().any():
+            raise UserError(f"{path}: column {name!r} has empty cells")
     check_rows(records(scores.astype("object").where(scores.notna(), None)), fingerprints)
     return scores
 
@@ -45,10 +46,12 @@ def read_table(path: Path, *, needed: Sequence[str], words: Sequence[str] = ()) 
         raise UserError(f"{path}: no such file") from None
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: not a CSV table ({error})") from None
-    missing = next((column for column in needed if column not in table), None)
-    if missing:
-        raise UserError(f"{path}: column {missing!r} is missing")
-    for name in [name for name in table if name not in words]:
+    for name in needed:
+        if name not in table:
+            raise UserError(f"{path}: column {name!r} is missing")
+    for name in table:
+        if name in words:
+            continue
         cells = column(table, name)
         numbers = pd.Series(pd.to_numeric(cells, errors="coerce"))
         bad = numbers.isna() & cells.notna() & (cells.astype(str).str.lower() != "nan")
@@ -93,13 +96,17 @@ def read_overlaps(paths: Mapping[str, Path]) -> list[tuple[str, str, dict[str, A
     """Read `docmt corpora count-overlap` files, by dataset. Returns (dataset, test, counts) per test."""
     overlaps = []
     for dataset, content in read_measurements(paths, key="tests"):
-        tests = [counts.items() if isinstance(counts, dict) else [("", None)] for counts in content["tests"].values()]
-        words = ("test", "seen_document_ids")
-        if not all(isinstance(value, int | float) for counts in tests for name, value in counts if name not in words):
-            path = paths[dataset]
-            raise UserError(f"{path}: key 'tests' must map tests to counts: run `docmt corpora count-overlap`")
-        overlaps += [(dataset, test, counts) for test, counts in content["tests"].items()]
+        for test, counts in content["tests"].items():
+            if not isinstance(counts, dict) or not all(map(_is_count, counts.items())):
+                path = paths[dataset]
+                raise UserError(f"{path}: key 'tests' must map tests to counts: run `docmt corpora count-overlap`")
+            overlaps.append((dataset, test, counts))
     return overlaps
+
+
+def _is_count(item: tuple[str, Any]) -> bool:
+    name, value = item
+    return isinstance(value, int | float) or name in ("test", "seen_document_ids")
 
 
 def read_measurements(paths: Mapping[str, Path], *, key: str | None = None) -> list[tuple[str, dict[str, Any]]]:
@@ -127,7 +134,8 @@ def flatten_counts(counts: Mapping[str, Any]) -> dict[str, Any]:
         if key in ("inputs", "origin"):
             continue
         if isinstance(value, dict):
-            flat |= {f"{key}: {inner}": number for inner, number in flatten_counts(value).items()}
+            for inner, number in flatten_counts(value).items():
+                flat[f"{key}: {inner}"] = number
         else:
             flat[key] = value
     return flat

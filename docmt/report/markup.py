@@ -4,6 +4,7 @@ LaTeX tables fit two-column pages: long headings are broken, wide tables span bo
 too wide are split into parts below each other.
 """
 
+import itertools
 import math
 import re
 from collections.abc import Sequence
@@ -61,7 +62,8 @@ CHARACTER_WIDTHS = {
     }.items()
     for character in characters
 }
-OTHER_WIDTH = 5.6
+OTHER_WIDTH, MARK_WIDTH = 5.6, 4.2
+BOLD = 1.15  # relative width of bold digits
 # (environment, width, font size, relative width of letters), the preferred one first
 SIZES = (
     ("table", COLUMN_WIDTH, "", 1.0),
@@ -71,28 +73,22 @@ SIZES = (
 )
 LONG_TABLE = ("longtable", PAGE_WIDTH, "\\scriptsize", 0.8)
 
-# A `Form` line. A line with cells is a list: the text before, between and after the cells, then the cells.
-Line = str | list[str]
-
 
 @dataclass(frozen=True)
-class Part:
-    """Columns of a table that stand next to each other, with the lines before and after their rows."""
+class LatexTable:
+    """A table in LaTeX, and its cells, so that the page can leave out rows and columns.
 
-    columns: Sequence[int]
-    head: Sequence[Line]
-    foot: Sequence[Line] = ()
+    Attributes:
+        text: the whole table.
+        columns: column specifications such as `r`.
+        parts: columns of the parts that are printed below each other.
+    """
 
-
-@dataclass(frozen=True)
-class Form:
-    """A table in LaTeX or Markdown, line by line. The page can omit rows and columns."""
-
-    head: Sequence[str]
-    parts: Sequence[Part]
-    rows: Sequence[Line]
-    rule: str  # line before each row that begins a new block (empty: none)
-    foot: Sequence[str]
+    text: str
+    columns: Sequence[str]
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    parts: Sequence[Sequence[int]]
 
 
 def write_table(prefix: Path, table: Table, *, suffixes: Sequence[str] = ("csv", "md", "tex", "txt")) -> None:
@@ -109,56 +105,71 @@ def write_table(prefix: Path, table: Table, *, suffixes: Sequence[str] = ("csv",
             file.write(forms[suffix])
 
 
-def latex_form(table: Table) -> Form:
+def to_latex(table: Table) -> str:
     """Return a booktabs table with caption and label, and its note below in a smaller font."""
-    is_gray = any(cell.is_at_chance for row in table.cells for cell in row)
-    is_tabularx, is_ragged = "text" in table.kinds, bool(table.widths) or "text" in table.kinds
-    packages = ["booktabs", *(["xcolor"] if is_gray else [])]
-    packages += [*(["tabularx"] if is_tabularx else []), *(["array"] if is_ragged else [])]
+    return latex_table(table).text
+
+
+def latex_table(table: Table) -> LatexTable:
+    """Return a booktabs table as text, and its cells."""
     environment, size, parts = _layout(table)
-    if environment == "longtable":
-        packages.append("longtable")
+    is_long = environment == "longtable"
+    is_tabularx = "text" in table.kinds
+    is_ragged = _is_ragged(table)
+    specifications, header = _latex_columns(table), _latex_header(table)
+    rows = []
+    for cells, texts in zip(table.cells, table.rows, strict=True):
+        # Labels that repeat the row above are blank.
+        rows.append([text and _latex_cell(cell, is_ragged=is_ragged) for cell, text in zip(cells, texts, strict=True)])
+    needed = {
+        "booktabs": True,
+        "xcolor": any(cell.is_at_chance for row in table.cells for cell in row),
+        "tabularx": is_tabularx,
+        "array": is_ragged,
+        "longtable": is_long,
+    }
+    packages = ", ".join(f"\\usepackage{{{name}}}" for name, is_needed in needed.items() if is_needed)
+    printed, others = _latex_notes(table)
     caption = f"\\caption{{{escape_latex(f'{table.heading}. {table.caption}'.strip())}}}"
     label = f"\\label{{tab:{table.key}}}"
-    body = "longtable" if environment == "longtable" else "tabularx" if is_tabularx else "tabular"
-    begin = f"\\begin{{{body}}}{{" + ("\\linewidth}{" if is_tabularx else "")
-    header: Line = ["", " & ", " \\\\", *_latex_header(table)]
-    forms = []
-    for i, columns in enumerate(parts):
-        head: list[Line] = [[begin, "", "}", *_latex_columns(table)], "\\toprule", header, "\\midrule"]
-        foot = ["\\bottomrule", f"\\end{{{body}}}"]
-        if environment == "longtable":
-            head[1:1] = [f"{caption}{label} \\\\"] if i == 0 else []
-            head.append("\\endhead")
-        elif i + 1 < len(parts):
-            foot.append("\\par\\medskip")
-        forms.append(Part(columns, head, foot))
-    rows: list[Line] = [
-        [
-            "",
-            " & ",
-            " \\\\",
-            *(
-                _latex_cell(cell, is_ragged=is_ragged) if is_visible else ""
-                for cell, is_visible in zip(cells, row, strict=True)
-            ),
-        ]
-        for cells, row in zip(table.cells, table.rows, strict=True)
-    ]
-    printed, others = _latex_notes(table)
-    note = [f"\\par\\smallskip\n{{\\footnotesize\\raggedright {escape_latex(printed)}\\par}}"] if printed else []
-    if environment == "longtable":
-        start = [
-            "% Needs \\onecolumn.",
-            f"\\begingroup{size}\\setlength{{\\tabcolsep}}{{3pt}}\\raggedright",
-        ]
-        end = ["\\endgroup", *note]
+    note = f"\\par\\smallskip\n{{\\footnotesize\\raggedright {escape_latex(printed)}\\par}}"
+    body = "tabular"
+    if is_long:
+        body = "longtable"
+    elif is_tabularx:
+        body = "tabularx}{\\linewidth"
+    lines = [f"% Needs {packages}.", *(f"% Note: {one_line(sentence)}" for sentence in others)]
+    if is_long:
+        lines += ["% Needs \\onecolumn.", f"\\begingroup{size}\\setlength{{\\tabcolsep}}{{3pt}}\\raggedright"]
     else:
-        start = [f"\\begin{{{environment}}}[t]", "\\centering", *([size] if size else [])]
-        end = [*note, caption, label, f"\\end{{{environment}}}"]
-    needed = ", ".join(f"\\usepackage{{{name}}}" for name in packages)
-    comments = [f"% Needs {needed}.", *(f"% Note: {one_line(sentence)}" for sentence in others)]
-    return Form([*comments, *start], forms, rows, "\\midrule", end)
+        lines += [f"\\begin{{{environment}}}[t]", "\\centering"]
+        lines += [size] if size else []
+    for i, columns in enumerate(parts):
+
+        def join(texts: Sequence[str], separator: str = " & ", columns: Sequence[int] = columns) -> str:
+            return separator.join(texts[j] for j in columns)
+
+        lines.append(f"\\begin{{{body}}}{{{join(specifications, '')}}}")
+        if is_long and i == 0:
+            lines.append(f"{caption}{label} \\\\")
+        lines += ["\\toprule", f"{join(header)} \\\\", "\\midrule"]
+        if is_long:
+            lines.append("\\endhead")
+        for j, row in enumerate(rows):
+            if j in table.breaks:
+                lines.append("\\midrule")
+            lines.append(f"{join(row)} \\\\")
+        lines += ["\\bottomrule", f"\\end{{{body.split('}')[0]}}}"]
+        if not is_long and i + 1 < len(parts):
+            lines.append("\\par\\medskip")
+    notes = [note] if printed else []
+    lines += ["\\endgroup", *notes] if is_long else [*notes, caption, label, f"\\end{{{environment}}}"]
+    return LatexTable("\n".join(lines) + "\n", specifications, header, rows, parts)
+
+
+def _is_ragged(table: Table) -> bool:
+    """True if cells can be longer than a line."""
+    return bool(table.widths) or "text" in table.kinds
 
 
 def _layout(table: Table) -> tuple[str, str, list[list[int]]]:
@@ -166,38 +177,40 @@ def _layout(table: Table) -> tuple[str, str, list[list[int]]]:
 
     The first columns, such as the system, are repeated in every part. A published number stays next to the score.
     """
-    n_groups = next((j for j, kind in enumerate(table.kinds) if kind != "group"), len(table.kinds))
-    repeated = list(range(min(n_groups + 1, len(table.kinds))))
+    all_columns = list(range(len(table.kinds)))
+    if table.widths:
+        return LONG_TABLE[0], LONG_TABLE[2], [all_columns]
+    repeated = all_columns[: table.n_groups + 1]
     units: list[list[int]] = []
-    for j in range(len(repeated), len(table.kinds)):
+    for j in all_columns[len(repeated) :]:
         if table.header[j] == "published" and units:
             units[-1].append(j)
         else:
             units.append([j])
-    widths = [] if table.widths else _column_widths(table)
-
-    def split(n_parts: int) -> list[list[int]]:
-        n_units = math.ceil(len(units) / n_parts)
-        starts = range(0, max(1, len(units)), max(1, n_units))
-        return [repeated + [j for unit in units[start : start + n_units] for j in unit] for start in starts]
+    widths = _column_widths(table)
 
     def fits(columns: Sequence[int], room: float, scale: float, gap: float = GAP) -> bool:
         return sum(scale * widths[j] + gap for j in columns) <= room and len(columns) <= MAX_LATEX_COLUMNS
 
-    def count_parts(room: float, scale: float, gap: float = GAP) -> int:
-        numbers = range(1, len(units))
-        return next((n for n in numbers if all(fits(part, room, scale, gap) for part in split(n))), max(1, len(units)))
+    def split(room: float, scale: float, gap: float = GAP) -> list[list[int]]:
+        parts = [repeated]
+        for n_parts in range(1, len(units) + 1):
+            n_units = math.ceil(len(units) / n_parts)
+            parts = []
+            for start in range(0, len(units), n_units):
+                parts.append(list(itertools.chain(repeated, *units[start : start + n_units])))
+            if all(fits(part, room, scale, gap) for part in parts):
+                break
+        return parts
 
-    if table.widths:
-        return LONG_TABLE[0], LONG_TABLE[2], [list(range(len(table.kinds)))]
-    fitting = (row for row in SIZES if fits(range(len(widths)), row[1], row[3]))
+    fitting = (row for row in SIZES if fits(all_columns, row[1], row[3]))
     environment, room, size, scale = next(fitting, SIZES[-1])
-    n_parts = count_parts(room, scale)
+    parts = split(room, scale)
     # `tabularx` cannot be broken across pages
-    if "text" not in table.kinds and n_parts * (len(table.rows) + HEADER_LINES) > MAX_LATEX_LINES:
+    if "text" not in table.kinds and len(parts) * (len(table.rows) + HEADER_LINES) > MAX_LATEX_LINES:
         environment, room, size, scale = LONG_TABLE
-        n_parts = count_parts(room, scale, GAP / 2)
-    return environment, size, split(n_parts)
+        parts = split(room, scale, GAP / 2)
+    return environment, size, parts
 
 
 def _column_widths(table: Table) -> list[float]:
@@ -206,17 +219,16 @@ def _column_widths(table: Table) -> list[float]:
     for kind, heading, *cells in zip(table.kinds, table.header, *table.cells, strict=True):
         if kind == "text":
             widths.append(TEXT_WIDTH)
-        elif "text" in table.kinds and kind != "number":
+            continue
+        if "text" in table.kinds and kind != "number":
             widths.append(LABEL_SHARE * PAGE_WIDTH)
-        else:
-            of_cells = max(map(_cell_width, cells), default=0)
-            widths.append(max(of_cells, *map(text_width, break_heading(heading, of_cells))))
+            continue
+        width = 0.0
+        for cell in cells:
+            scale = BOLD if cell.is_best else 1
+            width = max(width, scale * text_width(cell.short or cell.text) + MARK_WIDTH * len("".join(cell.marks)))
+        widths.append(max(width, *map(text_width, break_heading(heading, width))))
     return widths
-
-
-def _cell_width(cell: Cell) -> float:
-    width = text_width(cell.short or cell.text) * (1.15 if cell.is_best else 1)
-    return width + 4.2 * sum(map(len, cell.marks))
 
 
 def text_width(text: str) -> float:
@@ -239,14 +251,16 @@ def break_heading(heading: str, width: float) -> list[str]:
 
 
 def _latex_header(table: Table) -> list[str]:
-    if table.widths or "text" in table.kinds:
+    if _is_ragged(table):
         return [escape_latex(heading) for heading in table.header]
     headings = []
     for heading, width, kind in zip(table.header, _column_widths(table), table.kinds, strict=True):
-        lines = break_heading(heading, width)
-        side = "r" if kind == "number" else "l"
-        text = "\\\\".join(map(escape_latex, lines))
-        headings.append(f"\\shortstack[{side}]{{{text}}}" if len(lines) > 1 else text)
+        lines = [escape_latex(line) for line in break_heading(heading, width)]
+        text = "\\\\".join(lines)
+        if len(lines) > 1:
+            side = "r" if kind == "number" else "l"
+            text = f"\\shortstack[{side}]{{{text}}}"
+        headings.append(text)
     return headings
 
 
@@ -286,44 +300,14 @@ def _latex_cell(cell: Cell, *, is_ragged: bool) -> str:
     return text + (f"$^{{{','.join(MARKS[mark] for mark in cell.marks)}}}$" if cell.marks else "")
 
 
-def markdown_form(table: Table) -> Form:
-    """Return a pipe table."""
-    rows = [
-        [
-            f"**{escape_markdown(text)}**" if cell.is_best else escape_markdown(text)
-            for cell, text in zip(cells, row, strict=True)
-        ]
-        for cells, row in zip(table.cells, table.rows, strict=True)
-    ]
-    header = [escape_markdown(name) for name in table.header]
-    text = tabulate(rows, header, "pipe", colalign=table.alignments, disable_numparse=True)
-    # Escaped pipes belong to a cell.
-    lines: list[Line] = [["|", "|", "|", *re.split(r"(?<!\\)\|", line)[1:-1]] for line in text.split("\n")]
-    return Form([], [Part(list(range(len(header))), lines[:2])], lines[2:], "", [])
-
-
-def _join_lines(form: Form, breaks: frozenset[int]) -> str:
-    rows = [
-        line for i, row in enumerate(form.rows) for line in ([form.rule] if form.rule and i in breaks else []) + [row]
-    ]
-    lines = list(form.head)
-    for part in form.parts:
-        for line in (*part.head, *rows, *part.foot):
-            if isinstance(line, list):
-                before, between, after, *cells = line
-                line = before + between.join(cells[j] for j in part.columns) + after
-            lines.append(line)
-    return "\n".join([*lines, *form.foot])
-
-
 def to_markdown(table: Table) -> str:
     """Return a pipe table without title, caption and note."""
-    return _join_lines(markdown_form(table), table.breaks)
-
-
-def to_latex(table: Table) -> str:
-    """Return a booktabs table with caption and label."""
-    return _join_lines(latex_form(table), table.breaks) + "\n"
+    rows = []
+    for cells, texts in zip(table.cells, table.rows, strict=True):
+        row = [escape_markdown(text) for text in texts]
+        rows.append([f"**{text}**" if cell.is_best else text for cell, text in zip(cells, row, strict=True)])
+    header = [escape_markdown(name) for name in table.header]
+    return tabulate(rows, header, "pipe", colalign=table.alignments, disable_numparse=True)
 
 
 def escape_latex(text: str) -> str:

@@ -1,5 +1,6 @@
 """Report sections, their data, and the output files."""
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -9,7 +10,7 @@ import pandas as pd
 
 from docmt import __version__
 from docmt.errors import UserError
-from docmt.evaluation.metrics import ACCURACIES
+from docmt.evaluation.metrics import ACCURACIES, ACCURACY, GENERATIVE
 from docmt.files import atomic_path, atomic_writer
 from docmt.paths import OVERLAP, PARSER_SCORES, ROUNDTRIP, SEGMENTER_SCORES, name_paths
 from docmt.report.case_studies import read_cases
@@ -22,7 +23,7 @@ from docmt.report.findings import key_findings
 from docmt.report.footnotes import leak_footnote, updates_footnote
 from docmt.report.html import html_environment, read_template
 from docmt.report.input_files import read_histories, read_measurements, read_overlaps, read_tables
-from docmt.report.markup import latex_form, markdown_form, to_latex
+from docmt.report.markup import latex_table, to_latex, to_markdown
 from docmt.report.pictures import Picture
 from docmt.report.report_files import ReportFiles, name_counts
 from docmt.report.score_tables import Choices, contrastive_table, further_table, main_table, paper_table, split_table
@@ -84,17 +85,20 @@ class Report:
     @property
     def tables(self) -> list[Table]:
         """All sections' tables."""
-        return [table for section in self.sections for table in section.tables]
+        return list(itertools.chain.from_iterable(section.tables for section in self.sections))
 
     @property
     def pictures(self) -> list[Picture]:
         """All sections' figures."""
-        return [picture for section in self.sections for picture in section.pictures]
+        return list(itertools.chain.from_iterable(section.pictures for section in self.sections))
 
     def printed(self) -> str:
         """Return the study's paper tables and the main score tables as plain text."""
-        tables = [(section.key, table) for section in self.sections for table in section.tables]
-        texts = [to_text(table) for key, table in tables if key == "tables" or table.key in MAIN_TABLES]
+        texts = []
+        for section in self.sections:
+            for table in section.tables:
+                if section.key == "tables" or table.key in MAIN_TABLES:
+                    texts.append(to_text(table))
         return "\n\n".join(texts) or "no scores of translations or contrastive test sets"
 
 
@@ -123,21 +127,17 @@ def build_report(
         updates = updates_footnote(histories, study.origins, systems, settings, summary, extended=study.extended)
         return [leaks, updates]
 
-    paper_tables = [
-        _add_note(
-            paper_table(scores, name, settings, study.paper_columns, differences),
-            *footnotes(layout.systems, partial(shows, layout)),
-        )
-        for name, layout in settings.tables.items()
-    ]
+    paper_tables = []
+    for name, layout in settings.tables.items():
+        table = paper_table(scores, name, settings, study.paper_columns, differences)
+        paper_tables.append(_add_note(table, *footnotes(layout.systems, partial(shows, layout))))
     cases = [case_table(path.stem, read_cases(path), settings) for path in files.cases]
     plots = [draw_plot(name, settings, styles, **measured) for name in settings.drawn]
 
     notes = footnotes(list(scores["system"]), lambda *_: True)
     translation, *accuracies = _main_tables(summary, settings, differences, notes, study.choices)
-    by_kind, by_distance = (
-        [split_table(summary, settings, by=by, metric=name) for name in ACCURACIES] for by in ("kind", "distance")
-    )
+    by_kind = [split_table(summary, settings, by="kind", metric=name) for name in ACCURACIES]
+    by_distance = [split_table(summary, settings, by="distance", metric=name) for name in ACCURACIES]
     trainings = [training_table(histories, settings), passes_table(histories, settings)]
     more = [further_table(summary, settings), *by_kind, *trainings]
     sections = [
@@ -174,20 +174,17 @@ def _main_tables(
     differences: Differences,
     footnotes: Sequence[str],
     choices: Choices,
-) -> tuple[Table | None, Table | None, Table | None]:
+) -> list[Table | None]:
     """Return the tables for translation, contrastive and generative scores, with notes."""
-    translation = main_table(summary, settings, differences)
-    contrastive, generative = (
-        contrastive_table(summary, settings, differences, metric=name, choices=choices) for name in ACCURACIES
-    )
+    contrastive = contrastive_table(summary, settings, differences, metric=ACCURACY, choices=choices)
+    generative = contrastive_table(summary, settings, differences, metric=GENERATIVE, choices=choices)
+    tables = [main_table(summary, settings, differences), contrastive, generative]
     # The user's note is shown once, under the last existing table, before the footnotes.
-    last = next((table for table in (generative, contrastive, translation) if table), None)
-    notes = [settings.note if table is last else "" for table in (translation, contrastive, generative)]
-    return (
-        _add_note(translation, *footnotes, before=notes[0]),
-        _add_note(contrastive, *([] if translation else footnotes), before=notes[1]),
-        _add_note(generative, before=notes[2]),
-    )
+    last = max((i for i, table in enumerate(tables) if table), default=0)
+    tables[last] = _add_note(tables[last], before=settings.note)
+    first = 0 if tables[0] else 1
+    tables[first] = _add_note(tables[first], *footnotes)
+    return tables
 
 
 def _data_sections(files: ReportFiles, overlaps: list[tuple], settings: ReportSettings) -> list[Section]:
@@ -223,7 +220,8 @@ def _measured_table(
     contents = read_measurements(paths, key=key)
     for name, content in contents:
         try:
-            if table := make([(name, content)]):
+            table = make([(name, content)])
+            if table is not None:
                 to_text(table)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise UserError(f"{paths[name]}: not a file of the expected kind ({error}): compute it again") from None
@@ -246,9 +244,10 @@ def _describe(scores: pd.DataFrame) -> str:
         "run": len(scores[["dataset", "system", "seed"]].drop_duplicates()),
         "score": len(scores),
     }
-    words = ", ".join(f"{number:,} {name}{'s' if number != 1 else ''}" for name, number in numbers.items())
-    commits = ", ".join(dict.fromkeys(scores["commit"].dropna()))
-    return f"{words}; docmt {__version__}" + (f", commit {commits}" if commits else "")
+    words = [f"{number:,} {name}" if number == 1 else f"{number:,} {name}s" for name, number in numbers.items()]
+    text = f"{', '.join(words)}; docmt {__version__}"
+    commits = ", ".join(scores["commit"].dropna().unique())
+    return f"{text}, commit {commits}" if commits else text
 
 
 def write_report(folder: Path, report: Report) -> None:
@@ -266,7 +265,7 @@ def write_report(folder: Path, report: Report) -> None:
             (figures / f"{picture.key}.png").write_bytes(picture.png)
             (figures / f"{picture.key}.pdf").write_bytes(picture.pdf)
     page = html_environment()
-    page.filters |= {"csv": to_csv, "latex": latex_form, "markdown": markdown_form, "plain": asdict}
+    page.filters |= {"csv": to_csv, "latex": latex_table, "markdown": to_markdown, "plain": asdict}
     html = page.get_template("report.html.txt").render(
         report=report,
         style=read_template("report.css"),

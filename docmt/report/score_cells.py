@@ -1,14 +1,8 @@
-"""Score table cells: means over seeds, published numbers, significance marks, best scores in bold.
+"""Score table cells: means over seeds, published numbers, significance marks, best scores in bold."""
 
-A table begins as a frame with one row per cell (`place_cells`). Three functions add columns to the frame:
-`add_published`, `add_marks` and `add_best`. `score_table` turns the frame into a table.
-"""
-
-import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 from urllib.parse import urlencode
 
 import pandas as pd
@@ -22,7 +16,7 @@ from docmt.report.numbers import MISSING, format_count, format_score
 from docmt.report.publications import PublishedNumber, find_published
 from docmt.report.settings import ReportSettings
 from docmt.report.summary import ScoreKey
-from docmt.report.tables import Cell, Column, Table, group, label, number
+from docmt.report.tables import Cell, Column, Table, group, label
 
 NAN = float("nan")
 MIN_BLEU = 1  # below this, systems do not translate, and no score is highlighted
@@ -38,7 +32,7 @@ class Layout:
         labels: `summarize` columns that identify a table row, by heading. The last column is `system`.
         column: `summarize` column that identifies a table column.
         metrics: metrics by heading, in column order.
-        find_key: returns a cell's score key, or None if the cell cannot have a score.
+        find_key: returns a cell's score key from its row and column, or None if the cell cannot have a score.
         averaged: scores that are averaged in a column, by heading.
         facts: system properties, by heading. These columns follow the labels.
         find_items: returns the reader's filters for a cell's items. None: the table has no links.
@@ -54,33 +48,87 @@ class Layout:
     find_items: Callable[[Record], dict[str, str]] | None = None
     last: str | None = None
 
+
+@dataclass
+class ScoreCell:
+    """A score over seeds as in `summarize`, with its signs. Without a score, the mean is NaN.
+
+    Attributes:
+        names: row and column, by `summarize` column.
+        published: published number with its source.
+        test: paired test against the baseline, and its significance mark.
+        unlike: signature parts that differ from the other scores in the column, and the parts of these scores.
+    """
+
+    names: Record = field(default_factory=dict)
+    key: ScoreKey | None = None
+    mean: float = NAN
+    sd: float = NAN
+    seeds: int = 0
+    n: float | None = None
+    chance: float = NAN
+    low: float = NAN
+    high: float = NAN
+    signatures: tuple[str, ...] = ()
+    published: float | None = None
+    source: str = ""
+    test: Difference | None = None
+    mark: str = ""
+    unlike: tuple[str, str] | None = None
+    is_best: bool = False
+
     @property
-    def groups(self) -> list[str]:
-        """Columns that group the rows: systems on the same test."""
-        return list(self.labels.values())[:-1]
+    def is_at_chance(self) -> bool:
+        """True if the interval or deviation of an accuracy includes guessing."""
+        return self.low <= self.chance <= self.high
+
+    @property
+    def is_above_chance(self) -> bool:
+        """True if an accuracy's interval (without an interval, the accuracy) is above chance."""
+        low = self.mean if is_missing(self.low) else self.low
+        return is_missing(self.chance) or low > self.chance
 
 
-def place_cells(rows: pd.DataFrame, layout: Layout) -> pd.DataFrame:
-    """Return a table's frame with one row per cell, row by row. Cells without a score have missing values.
+# Cells by row labels, the last of which is the system, and by heading
+ScoreCells = dict[tuple[str, ...], dict[str, ScoreCell]]
 
-    Adds `key` (`ScoreKey`) and `is_at_chance` (True if the interval or deviation of an accuracy includes guessing).
+
+def place_cells(rows: pd.DataFrame, layout: Layout) -> ScoreCells:
+    """Return the cells of a table in the order of its rows.
+
     Groups are in order of first appearance. Systems have the same order in all groups.
     """
-    names = [*layout.labels.values(), layout.column]
-    scored = rows.drop_duplicates(names, keep="last")
-    labels = list(dict.fromkeys(scored[names[:-1]].itertuples(index=False, name=None)))
-    systems, groups = list(dict.fromkeys(scored["system"])), list(dict.fromkeys(label[:-1] for label in labels))
-    labels.sort(key=lambda label: (groups.index(label[:-1]), systems.index(label[-1])))
-    every = pd.DataFrame([(*label, heading) for label in labels for heading in layout.metrics], columns=names)
-    cells = every.astype({name: scored[name].dtype for name in names}).merge(scored, how="left", on=names)
-    bounds = cells[["low", "chance", "high"]].astype("float64").itertuples(index=False)
-    signatures = [value if isinstance(value, tuple) else () for value in cells["signatures"]]
-    return cells.assign(
-        seeds=cells["seeds"].fillna(0).astype("int64"),
-        signatures=signatures,
-        key=[layout.find_key(cell) for cell in records(cells)],
-        is_at_chance=[bool((low <= chance) & (chance <= high)) for low, chance, high in bounds],
-    )
+    names = list(layout.labels.values())
+    scores: dict[tuple[str, ...], dict[str, Record]] = {}
+    for row in records(rows):
+        labels = tuple(row[name] for name in names)
+        scores.setdefault(labels, {})[row[layout.column]] = row
+    groups = list(dict.fromkeys(labels[:-1] for labels in scores))
+    systems = list(dict.fromkeys(labels[-1] for labels in scores))
+    last_values = means(rows, "chance" if layout.last == CHANCE else "n", by=[*names[:-1], layout.column])
+    cells: ScoreCells = {}
+    for of_group in groups:
+        for system in systems:
+            labels = (*of_group, system)
+            if labels in scores:
+                cells[labels] = {}
+                for heading in layout.metrics:
+                    cells[labels][heading] = _score_cell(labels, heading, scores[labels].get(heading), layout)
+        if layout.last is not None:
+            value_name = "mean" if layout.last == CHANCE else "n"
+            cells[*of_group, layout.last] = {
+                heading: ScoreCell(**{value_name: last_values.get((*of_group, heading))}) for heading in layout.metrics
+            }
+    return cells
+
+
+def _score_cell(labels: tuple[str, ...], heading: str, row: Record | None, layout: Layout) -> ScoreCell:
+    names = dict(zip(layout.labels.values(), labels, strict=True)) | {layout.column: heading}
+    cell = ScoreCell(names, layout.find_key(names))
+    if row is not None:
+        for name in ("mean", "sd", "seeds", "n", "chance", "low", "high", "signatures"):
+            setattr(cell, name, row[name])
+    return cell
 
 
 def published_number(settings: ReportSettings, system: str, key: ScoreKey) -> PublishedNumber | None:
@@ -89,69 +137,69 @@ def published_number(settings: ReportSettings, system: str, key: ScoreKey) -> Pu
     return find_published(settings.published.get(system), dataset, metric=key.metric, phenomenon=key.phenomenon)
 
 
-def add_published(cells: pd.DataFrame, layout: Layout, settings: ReportSettings) -> pd.DataFrame:
-    """Add `published` (the published number) and `source`."""
-    values: list[tuple[float | None, str]] = []
-    for cell in records(cells):
-        keys = layout.averaged.get(cell[layout.column], [cell["key"]] if cell["key"] else [])
-        numbers = [number for key in keys if (number := published_number(settings, cell["system"], key))]
+def add_published(cells: Iterable[ScoreCell], layout: Layout, settings: ReportSettings) -> None:
+    """Add published numbers and their sources."""
+    for cell in cells:
+        if cell.key is None:
+            continue
+        keys = layout.averaged.get(cell.names[layout.column], [cell.key])
+        numbers = []
+        for key in keys:
+            number = published_number(settings, cell.names["system"], key)
+            if number is not None:
+                numbers.append(number)
         # An average over some published numbers is not comparable with the study's average over all scores.
-        if keys and len(numbers) == len(keys):
-            source = f"{numbers[0].paper}, {numbers[0].table}, “{numbers[0].label}”"
-            values.append((sum(number.value for number in numbers) / len(numbers), source))
-        else:
-            values.append((None, ""))
-    published, sources = zip(*values, strict=True)
-    return cells.assign(published=pd.Series(published, dtype="object"), source=sources)
+        if numbers and len(numbers) == len(keys):
+            cell.published = sum(number.value for number in numbers) / len(numbers)
+            cell.source = f"{numbers[0].paper}, {numbers[0].table}, “{numbers[0].label}”"
 
 
-def add_marks(cells: pd.DataFrame, layout: Layout, differences: Differences, baseline: str | None) -> pd.DataFrame:
-    """Add `tested` (the paired test against the baseline) and `marks` (significance, and † for incomparable scores).
+def add_marks(column: Sequence[ScoreCell], metric: Metric, differences: Differences, baseline: str | None) -> None:
+    """Add paired tests with marks, and differing signature parts, to the scores of a group in a column.
 
-    Also adds `incomparable` (signature parts that differ from the other scores in the column) and `is_mixed`. If some
-    scores on a test and metric were computed in another way, their paired tests have no marks.
+    If some scores were computed in another way, their paired tests have no marks.
     """
-    incomparable: dict[Any, tuple[str, str]] = {}
-    mixed: set[Any] = set()
-    for _, members in cells.groupby([*layout.groups, layout.column], sort=False):
-        if parts := differing_signatures(dict(zip(members.index, members["signatures"], strict=True))):
-            incomparable |= parts
-            mixed.update(members.index)
-    tested: list[Difference | None] = []
-    marks = []
-    for i, cell in zip(cells.index, records(cells), strict=True):
-        test = differences.get((baseline, cell["system"], cell["key"])) if cell["key"] else None
-        mark = ""
-        if test and i not in mixed and not is_missing(cell["mean"]):
-            mark = "" if test.is_zero(layout.metrics[cell[layout.column]].digits) else test.mark
-        tested.append(test)
-        marks.append(tuple(filter(None, [mark, "†" if i in incomparable else ""])))
-    reasons = pd.Series([incomparable.get(i) for i in cells.index], dtype="object")
-    is_mixed = [i in mixed for i in cells.index]
-    return cells.assign(tested=pd.Series(tested, dtype="object"), marks=marks, incomparable=reasons, is_mixed=is_mixed)
+    differing = differing_signatures({i: cell.signatures for i, cell in enumerate(column)})
+    for i, cell in enumerate(column):
+        cell.unlike = differing.get(i)
+        if cell.key is None:
+            continue
+        cell.test = differences.get((baseline, cell.names["system"], cell.key))
+        is_comparable = not differing and not is_missing(cell.mean)
+        if cell.test and is_comparable and not cell.test.is_zero(metric.digits):
+            cell.mark = cell.test.mark
 
 
-def add_best(cells: pd.DataFrame, layout: Layout) -> pd.DataFrame:
-    """Add `is_best`: True for a group's best displayed score if it is above chance and all scores are comparable.
+def add_best(column: Sequence[ScoreCell], metric: Metric) -> None:
+    """Mark a group's best displayed score in a column if it is above chance and all scores are comparable.
 
     Tied scores are all best, unless the whole group is tied.
     """
-    best = []
-    for _, members in cells.groupby([*layout.groups, layout.column], sort=False):
-        metric, scored = layout.metrics[members[layout.column].iloc[0]], members.dropna(subset=["mean"])
-        if not any(members["is_mixed"]) and is_comparable(metric, scored["n"]):
-            rounded = pd.Series([round(mean, metric.digits) for mean in scored["mean"]], scored.index, dtype="float64")
-            leaders = scored[rounded == (rounded.min() if metric.lower_is_better else rounded.max())]
-            is_above = map(is_above_chance, leaders["mean"], leaders["low"], leaders["chance"])
-            best += [
-                i for i, above in zip(leaders.index, is_above, strict=True) if above and len(leaders) < len(scored)
-            ]
-    return cells.assign(is_best=cells.index.isin(best))
+    scored = [cell for cell in column if not is_missing(cell.mean)]
+    has_unlike = any(cell.unlike for cell in column)
+    if not scored or has_unlike or not is_comparable(metric, [cell.n for cell in scored]):
+        return
+    choose = min if metric.lower_is_better else max
+    best = choose(round(cell.mean, metric.digits) for cell in scored)
+    leaders = [cell for cell in scored if round(cell.mean, metric.digits) == best]
+    if len(leaders) < len(scored):
+        for cell in leaders:
+            cell.is_best = cell.is_above_chance
 
 
-def is_above_chance(mean: float, low: float, chance: float) -> bool:
-    """True if an accuracy's interval (without an interval, the accuracy) is above chance."""
-    return is_missing(chance) or (mean if is_missing(low) else low) > chance
+def compare_systems(
+    cells: Iterable[ScoreCell], layout: Layout, differences: Differences, baseline: str | None, *, has_best: bool = True
+) -> dict[tuple[str, ...], list[ScoreCell]]:
+    """Add marks and best scores to cells. Returns the cells by group and heading."""
+    columns: dict[tuple[str, ...], list[ScoreCell]] = {}
+    for cell in cells:
+        *of_group, _, heading = cell.names.values()
+        columns.setdefault((*of_group, heading), []).append(cell)
+    for (*_, heading), column in columns.items():
+        add_marks(column, layout.metrics[heading], differences, baseline)
+        if has_best:
+            add_best(column, layout.metrics[heading])
+    return columns
 
 
 def no_system_translates(rows: pd.DataFrame) -> bool:
@@ -162,7 +210,7 @@ def no_system_translates(rows: pd.DataFrame) -> bool:
     return max(scores, default=MIN_BLEU) < MIN_BLEU
 
 
-def is_comparable(metric: Metric, sizes: Iterable[int | None]) -> bool:
+def is_comparable(metric: Metric, sizes: Iterable[float | None]) -> bool:
     """True if scores have the same segments. For example, instances can be sentences in one system only."""
     return metric.unit != "instances" or len({size for size in sizes if not is_missing(size)}) <= 1
 
@@ -189,129 +237,116 @@ def score_table(
     """
     if no_system_translates(rows):
         differences, compare = UNTESTED, False
-    cells = add_published(place_cells(rows, layout), layout, settings)
-    cells = add_marks(cells, layout, differences, baseline or settings.baseline)
-    cells = add_best(cells, layout) if compare else cells.assign(is_best=False)
-    tested = [test for test in cells["tested"] if test]
-    named = zip(cells["system"], cells["source"], strict=True)
-    sources = dict.fromkeys(f"{settings.label(system)}: {source}" for system, source in named if source)
+    cells = place_cells(rows, layout)
+    of_systems = [cell for labels, row in cells.items() if labels[-1] != layout.last for cell in row.values()]
+    add_published(of_systems, layout, settings)
+    compare_systems(of_systems, layout, differences, baseline or settings.baseline, has_best=compare)
+    tests = [cell.test for cell in of_systems if cell.test]
+    sources = dict.fromkeys(
+        f"{settings.label(cell.names['system'])}: {cell.source}" for cell in of_systems if cell.source
+    )
     notes = [
         note,
-        "Bold: best." if any(cells["is_best"]) else "",
-        describe_marks(tested, settings),
-        "°: at chance, as the interval or deviation includes it." if any(cells["is_at_chance"]) else "",
-        few_segments_footnote(tested),
-        *_signature_notes(cells, layout, settings),
+        "Bold: best." if any(cell.is_best for cell in of_systems) else "",
+        describe_marks(tests, settings),
+        "°: at chance, as the interval or deviation includes it."
+        if any(cell.is_at_chance for cell in of_systems)
+        else "",
+        few_segments_footnote(tests),
+        *_signature_notes(cells, settings),
         f"Published: {', '.join(sources)}." if sources else "",
     ]
-    frame = _pivot(cells, rows, layout)
+    has_deviations = any(cell.seeds > 1 for cell in of_systems)
+    frame = pd.DataFrame(list(cells), columns=list(layout.labels.values()))
     return Table(
         key,
         title,
-        frame,
+        frame.assign(is_muted=frame["system"] == layout.last),
         [*_label_columns(layout, settings), *_score_columns(cells, layout)],
-        caption=f"{unit}{', mean ± sample deviation over seeds' if max(cells['seeds']) > 1 else ''}.",
+        caption=f"{unit}, mean ± sample deviation over seeds." if has_deviations else f"{unit}.",
         note=" ".join(filter(None, notes)),
-        full=_full_values(frame, layout),
+        full=_full_values(cells, layout),
         is_long=is_long,
     )
 
 
-def _pivot(cells: pd.DataFrame, rows: pd.DataFrame, layout: Layout) -> pd.DataFrame:
-    """Return one row per table row, with `cells` by heading. Groups end with the row `layout.last`."""
-    values_below = means(rows, "chance" if layout.last == CHANCE else "n", by=[*layout.groups, layout.column])
-    lines: list[Record] = []
-    for name, members in itertools.groupby(records(cells), key=lambda cell: tuple(cell[by] for by in layout.groups)):
-        of_group = dict(zip(layout.groups, name, strict=True))
-        for system, of_system in itertools.groupby(members, key=lambda cell: cell["system"]):
-            by_heading = {cell[layout.column]: cell for cell in of_system}
-            lines.append(of_group | {"system": system, "cells": by_heading, "is_muted": False})
-        if layout.last is not None:
-            values = {heading: values_below.get((*name, heading)) for heading in layout.metrics}
-            by_heading = {
-                heading: {"mean" if layout.last == CHANCE else "n": value} for heading, value in values.items()
-            }
-            lines.append(of_group | {"system": layout.last, "cells": by_heading, "is_muted": True})
-    return pd.DataFrame(lines)
-
-
 def _label_columns(layout: Layout, settings: ReportSettings) -> list[Column]:
     *groups, (system, name) = layout.labels.items()
-    return [
-        *(group(column, heading) for heading, column in groups),
-        label(name, system, form=settings.label, short=settings.short_labels),
-        *(
-            label("system", heading, form=lambda system, words=words: words.get(system, MISSING), is_fact=True)
-            for heading, words in layout.facts.items()
-        ),
-    ]
-
-
-def _score_columns(cells: pd.DataFrame, layout: Layout) -> list[Column]:
-    """Return the seeds column and a column per score, followed by the published score if any."""
-
-    def format_seeds(row: Record) -> str:
-        seeds = max(cell.get("seeds", 0) for cell in row["cells"].values())
-        return str(seeds) if seeds else MISSING
-
-    columns = [Column("Seeds", format_seeds, scope=lambda seeds: f"{seeds} seed{'s' * (seeds != '1')}")]
-    published = set(cells.loc[cells["published"].notna(), layout.column])
-    for heading, metric in layout.metrics.items():
-        columns.append(Column(heading, partial(_score_cell, heading=heading, metric=metric, layout=layout)))
-        if heading in published:
-            form = partial(_format_published, heading=heading, digits=metric.digits)
-            columns.append(number("cells", "published", form=form))
+    columns = [group(name, heading) for heading, name in groups]
+    columns.append(label(name, system, form=settings.label, short=settings.short_labels))
+    for heading, words in layout.facts.items():
+        columns.append(label(name, heading, form=lambda system, words=words: words.get(system, MISSING), is_fact=True))
     return columns
 
 
-def _score_cell(row: Record, *, heading: str, metric: Metric, layout: Layout) -> Cell:
-    cell = row["cells"][heading]
-    if row["system"] == ITEMS:
-        return Cell(format_count(cell["n"]))
-    score = format_score(cell["mean"], cell.get("sd"), digits=metric.digits)
-    link = ""
-    if layout.find_items and not row["is_muted"] and not is_missing(cell["mean"]):
-        link = urlencode({"view": "items", "a": row["system"], **layout.find_items(cell)})
-    is_best, is_at_chance = cell.get("is_best", False), cell.get("is_at_chance", False)
-    marks = (*cell.get("marks", ()), *(["°"] if is_at_chance else []))
-    return Cell(score, marks, is_best=is_best, is_at_chance=is_at_chance, link=link)
+def _score_columns(cells: ScoreCells, layout: Layout) -> list[Column]:
+    """Return the seeds column and a column per score, followed by the published score if any."""
+
+    def row_of(labels: Record) -> dict[str, ScoreCell]:
+        return cells[tuple(labels[name] for name in layout.labels.values())]
+
+    def show_seeds(labels: Record) -> Cell:
+        seeds = max(cell.seeds for cell in row_of(labels).values())
+        return Cell(str(seeds) if seeds else MISSING)
+
+    def show_score(labels: Record, *, heading: str, digits: int) -> Cell:
+        cell = row_of(labels)[heading]
+        if labels["system"] == ITEMS:
+            return Cell(format_count(cell.n))
+        link = ""
+        if layout.find_items and cell.names and not is_missing(cell.mean):
+            link = urlencode({"view": "items", "a": labels["system"], **layout.find_items(cell.names)})
+        signs = [cell.mark, "†" if cell.unlike else "", "°" if cell.is_at_chance else ""]
+        return Cell(
+            format_score(cell.mean, cell.sd, digits=digits),
+            tuple(filter(None, signs)),
+            is_best=cell.is_best,
+            is_at_chance=cell.is_at_chance,
+            link=link,
+        )
+
+    def show_published(labels: Record, *, heading: str, digits: int) -> Cell:
+        return Cell(format_score(row_of(labels)[heading].published, digits=digits))
+
+    columns = [Column("Seeds", show_seeds, scope=lambda seeds: f"{seeds} seed{'s' * (seeds != '1')}")]
+    for heading, metric in layout.metrics.items():
+        columns.append(Column(heading, partial(show_score, heading=heading, digits=metric.digits)))
+        if any(row[heading].published is not None for row in cells.values()):
+            columns.append(Column("published", partial(show_published, heading=heading, digits=metric.digits)))
+    return columns
 
 
-def _format_published(cells: Mapping[str, Record], *, heading: str, digits: int) -> str:
-    return format_score(cells[heading].get("published"), digits=digits)
-
-
-def _full_values(frame: pd.DataFrame, layout: Layout) -> pd.DataFrame:
+def _full_values(cells: ScoreCells, layout: Layout) -> pd.DataFrame:
     """Return the values in full precision after labels and facts, without empty columns."""
-    rows: list[dict[str, Any]] = []
-    for cells in frame["cells"]:
-        values: dict[str, Any] = {}
-        for name in layout.metrics:
-            cell = cells[name]
-            n = cell.get("n")
-            values |= {name: cell.get("mean", NAN), f"{name} sd": cell.get("sd", NAN)}
-            values |= {f"{name} seeds": cell.get("seeds", 0), f"{name} n": None if is_missing(n) else round(n)}
-            values |= {f"{name} {test}": getattr(cell.get("tested"), kind, None) for test, kind in TESTS.items()}
-            values[f"{name} published"] = cell.get("published")
-        sources = dict.fromkeys(cell["source"] for cell in cells.values() if cell.get("source"))
-        rows.append(values | {"source": "; ".join(sources) or None})
-    facts = {heading: [words.get(name) for name in frame["system"]] for heading, words in layout.facts.items()}
-    labels = frame[list(layout.labels.values())]
-    return pd.concat([labels, pd.DataFrame(facts), pd.DataFrame(rows).dropna(axis=1, how="all")], axis=1)
+    labels: list[Record] = []
+    rows: list[Record] = []
+    for names, row in cells.items():
+        facts = {heading: words.get(names[-1]) for heading, words in layout.facts.items()}
+        labels.append(dict(zip(layout.labels.values(), names, strict=True)) | facts)
+        values: Record = {}
+        for name, cell in row.items():
+            values[name] = cell.mean
+            values[f"{name} sd"] = cell.sd
+            values[f"{name} seeds"] = cell.seeds
+            values[f"{name} n"] = None if is_missing(cell.n) else round(cell.n)
+            for test, attribute in TESTS.items():
+                values[f"{name} {test}"] = getattr(cell.test, attribute, None)
+            values[f"{name} published"] = cell.published
+        sources = dict.fromkeys(cell.source for cell in row.values() if cell.source)
+        values["source"] = "; ".join(sources) or None
+        rows.append(values)
+    return pd.concat([pd.DataFrame(labels), pd.DataFrame(rows).dropna(axis=1, how="all")], axis=1)
 
 
-def _signature_notes(cells: pd.DataFrame, layout: Layout, settings: ReportSettings) -> list[str]:
+def _signature_notes(cells: ScoreCells, settings: ReportSettings) -> list[str]:
     """Return notes on scores that are not comparable, on missing scores and on suspect translations."""
     notes, remarks = [], []
-    by_row = [*layout.groups, "system"]
-    for names, members in itertools.groupby(records(cells), key=lambda cell: tuple(cell[name] for name in by_row)):
-        title = " ".join(filter(None, ("/".join(names[:-1]), settings.label(names[-1]))))
-        of_row = list(members)
-        for cell in of_row:
-            if cell["incomparable"]:
-                ours, theirs = cell["incomparable"]
-                name = cell[layout.column]
-                notes.append(f"† {title}, {name}: not comparable, computed with {ours}; the others with {theirs}.")
-        if any(cell["signatures"] for cell in of_row):
-            remarks.append((title, {cell[layout.column]: cell["signatures"] for cell in of_row}))
+    for (*groups, system), row in cells.items():
+        title = f"{'/'.join(groups)} {settings.label(system)}".lstrip()
+        for heading, cell in row.items():
+            if cell.unlike:
+                ours, theirs = cell.unlike
+                notes.append(f"† {title}, {heading}: not comparable, computed with {ours}; the others with {theirs}.")
+        if any(cell.signatures for cell in row.values()):
+            remarks.append((title, {heading: cell.signatures for heading, cell in row.items()}))
     return [*notes, signatures_footnote(remarks)]

@@ -83,9 +83,13 @@ def choose_metrics(summary: pd.DataFrame, settings: ReportSettings) -> tuple[lis
 
 
 def _describe_unit(metrics: Sequence[str]) -> str:
+    units = ["In percent"]
+    if CXMI in metrics:
+        units.append("CXMI in nats")
     external = [name for name in metrics if name not in METRICS]
-    nats = ["CXMI in nats"] if CXMI in metrics else []
-    return ", ".join(["In percent", *nats, *([f"{', '.join(external)} as in the files"] if external else [])])
+    if external:
+        units.append(f"{', '.join(external)} as in the files")
+    return ", ".join(units)
 
 
 def _translation_table(
@@ -95,14 +99,20 @@ def _translation_table(
     differences: Differences = UNTESTED,
     **words: Any,
 ) -> Table | None:
-    layout = Layout(
+    if not metrics:
+        return None
+    rows = select(translation_scores(summary), metric=list(metrics))
+    return score_table(rows, translation_layout(metrics), settings, differences, **words)
+
+
+def translation_layout(metrics: Sequence[str]) -> Layout:
+    """Return the layout of tables with systems by metrics, per test set."""
+    return Layout(
         {"Dataset": "dataset", "Test": "test", "System": "system"},
         "metric",
         {name: find_metric(name) for name in metrics},
         lambda cell: ScoreKey(cell["dataset"], cell["test"], cell["metric"]),
     )
-    rows = select(translation_scores(summary), metric=list(metrics))
-    return score_table(rows, layout, settings, differences, **words) if metrics else None
 
 
 def contrastive_table(
@@ -117,28 +127,32 @@ def contrastive_table(
     rows = name_suites(contrastive_scores(summary, metric=metric))
     if rows.empty:
         return None
-    keys = _suite_keys(rows)
     sizes = rows.drop_duplicates(["dataset", "suite"])
     is_single = len(set(sizes["dataset"])) == 1
     names = sizes["suite"] if is_single else sizes["dataset"] + " " + sizes["suite"]
     items = ", ".join(f"{name} {n}" for name, n in zip(names, sizes["n"], strict=True))
-    layout = Layout(
-        {"Dataset": "dataset", "System": "system"},
-        "suite",
-        dict.fromkeys(rows["suite"], find_metric(metric)),
-        lambda cell: keys.get((cell["dataset"], cell["suite"])),
-        find_items=lambda cell: _items_of(cell["key"]),
-        last=CHANCE if metric == ACCURACY else None,
-    )
     return score_table(
         rows,
-        layout,
+        contrastive_layout(rows, metric),
         settings,
         differences,
         key=metric.split()[0],
         title=metric.capitalize(),
         unit=f"Percentage of items {WINNING[metric]}",
         note=" ".join([f"Items: {items}.", *_describe_choices(sizes, choices or {})]),
+    )
+
+
+def contrastive_layout(rows: pd.DataFrame, metric: str = ACCURACY) -> Layout:
+    """Return the layout of the table with systems by phenomena, from rows with their suites."""
+    keys = _suite_keys(rows)
+    return Layout(
+        {"Dataset": "dataset", "System": "system"},
+        "suite",
+        dict.fromkeys(rows["suite"], find_metric(metric)),
+        lambda cell: keys.get((cell["dataset"], cell["suite"])),
+        find_items=lambda cell: _items_of(keys[cell["dataset"], cell["suite"]]),
+        last=CHANCE if metric == ACCURACY else None,
     )
 
 
@@ -248,10 +262,10 @@ def paper_table(
 def _with_averages(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the rows, and metric means over the tests for runs with all tests."""
     tests = rows[["dataset", "test"]].drop_duplicates()
-    places = rows["dataset"] + "/" + rows["test"]
+    names = rows["dataset"] + "/" + rows["test"]
     signatures = [
         "|".join(f"{part} on {test}" for part in signature.split("|") if not part.startswith(WARNING))
-        for signature, test in zip(rows["signature"].fillna(""), places, strict=True)
+        for signature, test in zip(rows["signature"].fillna(""), names, strict=True)
     ]
     runs = rows.assign(signature=signatures).groupby(["system", "seed", "metric"], sort=False, as_index=False)
     # The total number of segments identifies averages over other segments. Signatures identify other computations.

@@ -1,5 +1,6 @@
 """Report settings."""
 
+import itertools
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -139,7 +140,7 @@ class ScoreFigure(Settings):
 
     @property
     def systems(self) -> list[str]:
-        return list(dict.fromkeys(system for line in self.series.values() for system in line))
+        return list(dict.fromkeys(itertools.chain.from_iterable(self.series.values())))
 
 
 class CurveFigure(Settings):
@@ -214,8 +215,9 @@ class ReportSettings(Settings):
     @property
     def legend(self) -> list[str]:
         """Lines and systems in `figures` and `curves`. They have the first colors in the study."""
-        lines = [line for figure in self.figures.values() for line in figure.series]
-        return [*lines, *(system for figure in self.curves.values() for system in figure.systems)]
+        lines = itertools.chain.from_iterable(figure.series for figure in self.figures.values())
+        systems = itertools.chain.from_iterable(figure.systems for figure in self.curves.values())
+        return [*lines, *systems]
 
     def published_dataset(self, dataset: str, test: str) -> str | None:
         """Return the published dataset that corresponds to a test set or suite, or None."""
@@ -227,8 +229,9 @@ class ReportSettings(Settings):
     @model_validator(mode="after")
     def _check_names(self) -> Self:
         for key, other in (("figures", "curves"), ("tables", "cases")):
-            if twice := next((name for name in getattr(self, key) if name in getattr(self, other)), None):
-                raise ValueError(f"{key} and {other} both contain {twice!r}; rename one")
+            for name in getattr(self, key):
+                if name in getattr(self, other):
+                    raise ValueError(f"{key} and {other} both contain {name!r}; rename one")
             check_distinct([*getattr(self, key), *getattr(self, other)], where=f"{key} and {other}")
         for name, claim in self.claims.items():
             if claim.control is not None and claim.control not in self.claims:

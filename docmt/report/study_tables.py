@@ -15,6 +15,7 @@ from docmt.report.numbers import MISSING, format_count
 from docmt.report.publications import find_published, load_published, load_published_statistics
 from docmt.report.settings import ReportSettings
 from docmt.report.tables import (
+    Cell,
     Column,
     Table,
     count,
@@ -120,8 +121,15 @@ def tree_relations_table(relations: pd.DataFrame) -> Table | None:
 
 def _name_splits(values: pd.DataFrame) -> pd.DataFrame:
     """Split `name` (`DATASET/TREES/SPLIT`) into columns. Any other name is shown whole."""
-    parts = [name.split("/") if name.count("/") == 2 else [name, MISSING, MISSING] for name in values["name"]]
-    return values.assign(**dict(zip(("dataset", "trees", "split"), zip(*parts, strict=True), strict=True)))
+    datasets, trees, splits = [], [], []
+    for name in values["name"]:
+        parts = name.split("/")
+        if len(parts) != 3:
+            parts = [name, MISSING, MISSING]
+        datasets.append(parts[0])
+        trees.append(parts[1])
+        splits.append(parts[2])
+    return values.assign(dataset=datasets, trees=trees, split=splits)
 
 
 def statistics_table(statistics: pd.DataFrame, settings: ReportSettings) -> Table | None:
@@ -166,9 +174,10 @@ def overlap_table(overlaps: Iterable[tuple[str, str, Mapping[str, Any]]]) -> Tab
     names = [name for name in dict.fromkeys(name for row in rows for name in row) if not name.endswith("_percent")]
 
     def count_and_share(name: str) -> Column:
-        def make(row: Mapping[str, Any]) -> str:
+        def make(row: Mapping[str, Any]) -> Cell:
+            text = format_count(row[name])
             share = row.get(f"{name}_percent")
-            return format_count(row[name]) + ("" if is_missing(share) else f" ({share:.1f} %)")
+            return Cell(text if is_missing(share) else f"{text} ({share:.1f} %)")
 
         return Column(_heading(name), make)
 
@@ -326,24 +335,26 @@ def passes_table(histories: Sequence[History], settings: ReportSettings) -> Tabl
     """
     rows = []
     for history in histories:
-        if passes := [str(name) for name in history.table if str(name).startswith(PASSES)]:
-            row = history.run | {name: column(history.table, name).max() for name in passes}
-            rows.append(row | {"hours": column(history.table, "seconds").max() / 3600})
+        table = history.table
+        passes = table[[name for name in table if str(name).startswith(PASSES)]].max().to_dict()
+        if passes:
+            rows.append(history.run | passes | {"hours": column(table, "seconds").max() / 3600})
     if not rows:
         return None
     values = pd.DataFrame(rows)
-    digits = {str(name): 1 for name in values if str(name).startswith(PASSES)} | {"hours": 2}
     columns = _run_columns(settings)
-    for name, n_digits in digits.items():
+    for name in [*values.columns.drop(["dataset", "system", "seed", "hours"]), "hours"]:
+        digits = 2 if name == "hours" else 1
         heading = name.removeprefix(PASSES)
-        columns.append(score(name, heading, digits=n_digits))
-        numbers = [
-            find_published(settings.published.get(row["system"]), settings.datasets.get(row["dataset"]), metric=name)
-            for row in rows
-        ]
-        if any(numbers):
-            values[f"{name} published"] = [number.value if number else None for number in numbers]
-            columns.append(score(f"{name} published", f"{heading}, published", digits=n_digits))
+        columns.append(score(name, heading, digits=digits))
+        numbers = []
+        for row in rows:
+            published, dataset = settings.published.get(row["system"]), settings.datasets.get(row["dataset"])
+            number = find_published(published, dataset, metric=name)
+            numbers.append(number and number.value)
+        if any(number is not None for number in numbers):
+            values[f"{name} published"] = numbers
+            columns.append(score(f"{name} published", f"{heading}, published", digits=digits))
     caption = "Passes over the data of each task during the whole training."
     return Table("passes", "Tasks in training", values, columns, caption=caption)
 

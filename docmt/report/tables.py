@@ -1,9 +1,11 @@
 """Tables, made from a frame and a list of columns, in CSV and plain text."""
 
+import itertools
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from types import MappingProxyType
 from typing import Any, Literal
 
 import pandas as pd
@@ -56,27 +58,25 @@ class Column:
     """
 
     heading: str
-    make: Callable[[Record], Cell | str]
+    make: Callable[[Record], Cell]
     kind: Kind = "number"
     name: str | None = None
     scope: Callable[[str], str] | None = None
-
-
-def _column(kind: Kind, form: Callable[[Any], str], name: str, heading: str | None) -> Column:
-    return Column(name if heading is None else heading, lambda row: form(row[name]), kind, name)
-
-
-def _named(heading: str) -> Callable[[str], str]:
-    return lambda value: f"{heading[:1].lower()}{heading[1:]} {value}"
 
 
 def _format_word(value: Any) -> str:
     return MISSING if is_missing(value) else str(value)
 
 
+def _describe_scope(heading: str, value: str) -> str:
+    return f"{heading[:1].lower()}{heading[1:]} {value}"
+
+
 def group(name: str, heading: str) -> Column:
     """Return a column for names that several rows share, such as datasets."""
-    return Column(heading, lambda row: _format_word(row[name]), "group", name, _named(heading))
+    return Column(
+        heading, lambda row: Cell(_format_word(row[name])), "group", name, scope=partial(_describe_scope, heading)
+    )
 
 
 def label(
@@ -84,29 +84,25 @@ def label(
     heading: str | None = None,
     *,
     form: Callable[[Any], str] = _format_word,
-    short: Mapping[str, str] | None = None,
+    short: Mapping[str, str] = MappingProxyType({}),
     is_fact: bool = False,
 ) -> Column:
     """Return a column for row names or properties, such as systems, with short names in LaTeX."""
     heading = name if heading is None else heading
-    names = short or {}
+    scope = partial(_describe_scope, heading) if is_fact else None
     return Column(
-        heading,
-        lambda row: Cell(form(row[name]), short=names.get(row[name], "")),
-        "label",
-        name,
-        _named(heading) if is_fact else None,
+        heading, lambda row: Cell(form(row[name]), short=short.get(row[name], "")), "label", name, scope=scope
     )
 
 
-def prose(name: str, heading: str | None = None) -> Column:
+def prose(name: str, heading: str) -> Column:
     """Return a column for sentences."""
-    return _column("text", _format_word, name, heading)
+    return Column(heading, lambda row: Cell(_format_word(row[name])), "text", name)
 
 
 def number(name: str, heading: str | None = None, *, form: Callable[[Any], str]) -> Column:
     """Return a column for numbers with a custom format."""
-    return _column("number", form, name, heading)
+    return Column(name if heading is None else heading, lambda row: Cell(form(row[name])), "number", name)
 
 
 def count(name: str, heading: str | None = None) -> Column:
@@ -146,52 +142,62 @@ class Table:
     widths: tuple[int, ...] = ()
 
     @cached_property
-    def _parts(self) -> tuple[list[Column], list[list[Cell]], list[str]]:
-        """Displayed columns, cells by row, and words for columns with a single value."""
-        columns = [column for column in self.columns if column.name is None or column.name in self.frame]
-        rows = [[column.make(row) for column in columns] for row in records(self.frame)]
-        cells = [[Cell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
-        numbers, scope = [], []
-        for j, column in enumerate(columns):
-            values = {row[j].text for row in cells} - {MISSING}
+    def _columns_and_scopes(self) -> tuple[list[tuple[Column, list[Cell]]], list[str]]:
+        """Displayed columns with their cells, and words for columns with a single value."""
+        rows = records(self.frame)
+        columns: list[tuple[Column, list[Cell]]] = []
+        scopes: list[str] = []
+        for column in self.columns:
+            if column.name is not None and column.name not in self.frame:
+                continue
+            cells = [column.make(row) for row in rows]
+            values = {cell.text for cell in cells} - {MISSING}
             if column.scope and cells and len(values) <= 1:
-                scope += map(column.scope, values)
+                scopes += map(column.scope, values)
             else:
-                numbers.append(j)
-        return [columns[j] for j in numbers], [[row[j] for j in numbers] for row in cells], scope
+                columns.append((column, cells))
+        return columns, scopes
 
-    @property
-    def shown(self) -> list[Column]:
-        """Displayed columns, without columns that have a single value."""
-        return self._parts[0]
-
-    @property
+    @cached_property
     def cells(self) -> list[list[Cell]]:
         """Cells by row, before repeated labels are blanked."""
-        return self._parts[1]
+        columns, _ = self._columns_and_scopes
+        return [[cells[i] for _, cells in columns] for i in range(len(self.frame))]
 
     @property
     def scope(self) -> str:
         """Values that all rows share, as a sentence. Empty without any."""
-        words = ", ".join(self._parts[2])
+        words = ", ".join(self._columns_and_scopes[1])
         return f"{words[:1].upper()}{words[1:]}." if words else ""
 
     @property
     def heading(self) -> str:
         """Title with the values that all rows share."""
-        words = ", ".join(self._parts[2])
+        words = ", ".join(self._columns_and_scopes[1])
         return f"{self.title} ({words})" if words else self.title
 
     @cached_property
     def header(self) -> list[str]:
         """Column headings."""
-        return [column.heading for column in self.shown]
+        return [column.heading for column, _ in self._columns_and_scopes[0]]
+
+    @cached_property
+    def kinds(self) -> list[Kind]:
+        """Column kinds."""
+        return [column.kind for column, _ in self._columns_and_scopes[0]]
+
+    @cached_property
+    def n_groups(self) -> int:
+        """Number of leading `group` columns."""
+        return len(list(itertools.takewhile(lambda kind: kind == "group", self.kinds)))
 
     @cached_property
     def rows(self) -> list[list[str]]:
         """Cell texts by row. Labels that repeat the row above are blank."""
-        texts = [[cell.shown for cell in row] for row in self.cells]
-        return [[""] * n + row[n:] for n, row in zip(self._repeats, texts, strict=True)]
+        rows = []
+        for n_blank, cells in zip(self._repeats, self.cells, strict=True):
+            rows.append([""] * n_blank + [cell.shown for cell in cells[n_blank:]])
+        return rows
 
     @cached_property
     def _repeats(self) -> list[int]:
@@ -199,35 +205,30 @@ class Table:
 
         Counting ends at the first cell that differs, so that equal splits in two datasets are both named.
         """
-        n_groups = next((j for j, kind in enumerate(self.kinds) if kind != "group"), len(self.kinds))
-        repeats = [0] * len(self.cells)
-        for i, (above, row) in enumerate(zip(self.cells, self.cells[1:], strict=False), start=1):
-            repeats[i] = next((j for j in range(n_groups) if row[j].text != above[j].text), n_groups)
+        groups = [[cell.text for cell in cells[: self.n_groups]] for cells in self.cells]
+        repeats = [0] * len(groups)
+        for i, (above, row) in enumerate(itertools.pairwise(groups), start=1):
+            while repeats[i] < self.n_groups and row[repeats[i]] == above[repeats[i]]:
+                repeats[i] += 1
         return repeats
 
     @cached_property
-    def breaks(self) -> frozenset[int]:
+    def breaks(self) -> set[int]:
         """Rows that begin a new block."""
         if self.new_block is not None:
-            values = list(self.frame[self.new_block])
-            return frozenset(i for i in range(1, len(values)) if values[i] != values[i - 1])
-        n_groups = self.kinds.count("group")
-        return frozenset(i for i, n in enumerate(self._repeats) if i and n < n_groups)
+            values = self.frame[self.new_block].tolist()
+            return {i for i in range(1, len(values)) if values[i] != values[i - 1]}
+        return {i for i, n_repeats in enumerate(self._repeats) if i and n_repeats < self.n_groups}
 
     @cached_property
-    def muted(self) -> frozenset[int]:
+    def muted(self) -> set[int]:
         """Rows that are not systems in the study."""
-        return frozenset(i for i, row in enumerate(records(self.frame)) if row.get("is_muted"))
+        return {i for i, row in enumerate(records(self.frame)) if row.get("is_muted")}
 
     @property
-    def links(self) -> dict[tuple[int, int], str]:
-        """Cell links by row and column."""
-        return {(i, j): cell.link for i, row in enumerate(self.cells) for j, cell in enumerate(row) if cell.link}
-
-    @cached_property
-    def kinds(self) -> list[Kind]:
-        """Column kinds."""
-        return [column.kind for column in self.shown]
+    def has_links(self) -> bool:
+        """True if cells have links to items in the reader."""
+        return any(cell.link for row in self.cells for cell in row)
 
     @property
     def alignments(self) -> list[str]:
@@ -237,7 +238,7 @@ class Table:
     @property
     def lead(self) -> int:
         """First column after the labels and seeds. A narrow page folds the columns after it."""
-        n_labels = sum(kind in ("group", "label") for kind in self.kinds)
+        n_labels = self.kinds.count("group") + self.kinds.count("label")
         return n_labels + (self.header[n_labels : n_labels + 1] == ["Seeds"])
 
     @property

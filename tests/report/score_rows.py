@@ -71,6 +71,11 @@ def best_cells(table):
     return {(i, j) for i, row in enumerate(table.cells) for j, cell in enumerate(row) if cell.is_best}
 
 
+def cell_links(table):
+    """Links of a table's cells to the reader, by row and column."""
+    return {(i, j): cell.link for i, row in enumerate(table.cells) for j, cell in enumerate(row) if cell.link}
+
+
 def long_table(rows):
     """Long table with some rows."""
     return pd.DataFrame(rows).reindex(columns=COLUMNS).astype(TYPES)

@@ -104,7 +104,7 @@ def test_default_settings_equal_the_command(keys):
 
 
 def test_interval_equals_the_paired_t_test():
-    finding = judged(of_seeds("a", 12.0, 14.0, 13.0) + of_seeds("b", 10.0, 11.0, 12.0), "a > b").findings[0]
+    finding = judged(of_seeds("a", 12.0, 14.0, 13.0) + of_seeds("b", 10.0, 11.0, 12.0), "a > b").comparisons[0]
     differences = [2.0, 3.0, 1.0]
     half = 2.919986 * stdev(differences) / math.sqrt(3)  # t of 0.95 with two degrees of freedom
     assert finding.seeds == (1, 2, 3)
@@ -117,7 +117,7 @@ def test_interval_equals_the_paired_t_test():
 def test_range_of_aligners_is_no_interval(groups):
     rows = of_seeds("a", 60.0, 60.0, 60.0, metric="APT", low=50.0, high=70.0, groups=groups)
     half = 2.919986 * 10 / math.sqrt(3) if groups else 0.0
-    (comparison,) = judged(rows, "a > 50", metric="APT").findings
+    (comparison,) = judged(rows, "a > 50", metric="APT").comparisons
     assert (comparison.low, comparison.high) == pytest.approx((10 - half, 10 + half), abs=1e-4)
 
 
@@ -136,7 +136,7 @@ def test_common_difficulty_widens_no_interval():
     for verdict, values in expected.items():
         result = judged(verses("a", values) + b, "a > b", metric="log probability", margin=0.2)
         assert result.verdict == verdict
-    result = judged(verses("a", better) + b, "a > b", metric="log probability").findings[0]
+    result = judged(verses("a", better) + b, "a > b", metric="log probability").comparisons[0]
     assert result.high - result.mean == pytest.approx(1.729 / math.sqrt(2000), rel=0.35)
 
 
@@ -210,14 +210,14 @@ def test_without_enough_seeds_there_is_no_verdict(rows):
 
 def test_the_seeds_that_all_systems_have_are_compared():
     rows = of_seeds("a", 9.0, 8.0, 7.0, 100.0) + of_seeds("b", 5.0, math.nan, 3.0)
-    finding = judged(rows, "a > b", min_seeds=2).findings[0]
+    finding = judged(rows, "a > b", min_seeds=2).comparisons[0]
     assert (finding.seeds, finding.mean, finding.verdict) == ((1, 3), 4.0, "supported")
 
 
 def test_datasets_of_one_relation_are_kept_apart():
     levels = {"x": 10.0, "y": 4.0}
     rows = [each for name, level in levels.items() for each in of_seeds("a", level, level, level, dataset=name)]
-    assert judged(rows, "a@x - a@y > 5").findings[0].mean == 1.0
+    assert judged(rows, "a@x - a@y > 5").comparisons[0].mean == 1.0
     assert judged(rows, "a > 5", dataset="y").verdict == "refuted"
 
 
@@ -261,7 +261,7 @@ def test_failed_control_precedes_missing_scores():
     ],
 )
 def test_effects_that_ten_seeds_cannot_show_are_underpowered(values, verdict):
-    finding = judged(of_seeds("a", *values) + of_seeds("b", 0.0, 0.0, 0.0), "a > b").findings[0]
+    finding = judged(of_seeds("a", *values) + of_seeds("b", 0.0, 0.0, 0.0), "a > b").comparisons[0]
     assert finding.verdict == verdict
     assert finding.detectable == pytest.approx(2.6969 * finding.sd / math.sqrt(10), rel=1e-4)
 
@@ -297,7 +297,7 @@ def test_verdicts_are_corrected_over_claims(scores, raw, corrected):
 def test_claims_with_several_comparisons_are_corrected():
     rows = of_seeds("a", *CLOSE) + of_seeds("b", -9.0, -9.1, -9.0, -9.0)
     supported = judged(rows, "a > 0", "a > b")
-    assert supported.p_supported == pytest.approx(supported.findings[0].p_supported)
+    assert supported.p_supported == pytest.approx(supported.comparisons[0].p_supported)
     refuted = judged(rows, "a < 0", "a > b", "a > b")
     assert refuted.p_refuted == pytest.approx(3 * supported.p_supported)
     assert (refuted.verdict, correct([refuted])) == ("refuted", ["refuted"])
@@ -319,9 +319,9 @@ def test_accuracy_by_distance_or_kind():
     for value, n, part in ((100.0, 10, {"distance": 1}), (40.0, 30, {"distance": 2}), (0.0, 10, {"distance": 3}),
                            (7.0, 9, {"kind": "k"})):  # fmt: skip
         rows += of_seeds("a", value, value, value, phenomenon="p", n=n, **part, **keys)
-    assert judged(rows, "a > 50", **keys).findings[0].mean == 40.0
-    assert judged(rows, "a > 50", distances=[1, 2], **keys).findings[0].mean == pytest.approx(5.0)
-    assert judged(rows, "a > 50", kind="k", **keys).findings[0].mean == -43.0
+    assert judged(rows, "a > 50", **keys).comparisons[0].mean == 40.0
+    assert judged(rows, "a > 50", distances=[1, 2], **keys).comparisons[0].mean == pytest.approx(5.0)
+    assert judged(rows, "a > 50", kind="k", **keys).comparisons[0].mean == -43.0
     assert judged(rows, "a > 50", distances=[9], **keys).verdict == "not run"
 
 
@@ -330,8 +330,8 @@ def test_suite_counts_as_a_whole_by_default():
     rows = of_seeds("a", 80.0, 80.0, 80.0, **keys)
     rows += of_seeds("a", 70.0, 70.0, 70.0, phenomenon="p", **keys)
     rows += of_seeds("a", 90.0, 90.0, 90.0, phenomenon="q", **keys)
-    assert judged(rows, "a > 50", **keys).findings[0].mean == 30.0
-    assert judged(rows, "a > 50", phenomenon="q", **keys).findings[0].mean == 40.0
+    assert judged(rows, "a > 50", **keys).comparisons[0].mean == 30.0
+    assert judged(rows, "a > 50", phenomenon="q", **keys).comparisons[0].mean == 40.0
 
 
 TRAININGS = [training("a", seed) for seed in (1, 2, 3)]
@@ -355,13 +355,13 @@ def test_history_is_read_at_an_update(metric, step, value):
     conclusion = judged([], "a > 0", histories=TRAININGS, metric=metric, test=None, step=step)
     assert conclusion.verdict == ("not run" if value is None else "supported")
     if value is not None:
-        assert conclusion.findings[0].mean == value
+        assert conclusion.comparisons[0].mean == value
 
 
 def test_of_equal_losses_the_first_is_the_best():
     runs = [history("a", seed, step=[1, 2, 3], dev_loss=[4, 3, 3], below_uniform_cross=[7, 6, 5]) for seed in (1, 2, 3)]
     conclusion = judged([], "a > 0", histories=runs, metric="below_uniform_cross", test=None)
-    assert conclusion.findings[0].mean == 6
+    assert conclusion.comparisons[0].mean == 6
 
 
 def test_the_update_at_which_a_loss_is_reached():
@@ -390,4 +390,4 @@ def test_unreached_update_is_the_last(comparison, verdict, low, high):
     updates = [(each.value, each.is_at_least) for each in conclusion.measured[A].values()]
     assert updates == [(150, False), (200, True), (200, True)]
     assert conclusion.verdict == verdict
-    assert (conclusion.findings[0].low, conclusion.findings[0].high) == pytest.approx((low, high), abs=0.01)
+    assert (conclusion.comparisons[0].low, conclusion.comparisons[0].high) == pytest.approx((low, high), abs=0.01)

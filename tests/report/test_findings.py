@@ -3,11 +3,12 @@
 from dataclasses import replace
 
 import pytest
-from score_rows import accuracy, difference, long_table, score
+from score_rows import accuracy, best_cells, difference, long_table, score
 
 from docmt.report.differences import UNTESTED
 from docmt.report.findings import key_findings
 from docmt.report.page import build_report
+from docmt.report.score_tables import contrastive_table
 from docmt.report.settings import ReportSettings
 from docmt.report.summary import summarize
 
@@ -121,6 +122,7 @@ def test_no_baseline_means_no_test():
         ([accuracy("a", 52)], "no system is clearly above chance in pronoun."),
         ([accuracy("a", 60, low=45), accuracy("b", 58)], "the best system is not clearly above chance in pronoun."),
         ([accuracy("a", 60, low=45), accuracy("b", 60), accuracy("base", 55.1)], "B leads in pronoun (60.0 %)."),
+        ([accuracy("a", 60, low=45), accuracy("b", 60)], "B is above chance in pronoun (60.0 %)."),
         ([accuracy("a", 90), accuracy("b", 80) | {"signature": "y"}], "scores are not comparable in pronoun."),
         ([accuracy("a", 50) | {"low": None, "high": None}], "no system is clearly above chance in pronoun."),
         ([accuracy("a", 51) | {"low": None, "high": None}], "A is above chance in pronoun (51.0 %)."),
@@ -133,12 +135,23 @@ def test_no_baseline_means_no_test():
         ),
         (
             [accuracy("a", 90), accuracy("b", 80), accuracy("b", 90, dataset="e")],
-            "A leads in pronoun of d (90.0 %), and B leads in pronoun of e (90.0 %).",
+            "A leads in pronoun of d (90.0 %), and B is above chance in pronoun of e (90.0 %).",
         ),
     ],
 )
 def test_who_is_best_above_chance_on_contrastive_sets(rows, expected):
     assert findings(rows)[0] == f"On contrastive sets, where context decides, {expected}"
+
+
+@pytest.mark.parametrize("values", [(90, None), (60, 60), (60, 58), (60.04, 59.96)])
+def test_only_marked_systems_lead(values):
+    """A system that the findings call the best is bold in the table."""
+    lows = {"a": 55.0, "b": 45.0}
+    rows = [accuracy(system, value, low=lows[system]) for system, value in zip("ab", values, strict=True) if value]
+    rows.append(accuracy("b", 70, phenomenon="deixis"))
+    table = contrastive_table(summarize(long_table(rows)), ReportSettings())
+    pronoun = table.header.index("pronoun")
+    assert ("lead" in findings(rows)[0]) == any(j == pronoun for _, j in best_cells(table))
 
 
 def test_limits_are_one_sentence():

@@ -2,7 +2,7 @@
 
 import pandas as pd
 import pytest
-from score_rows import accuracy, best_cells, history, long_table, score
+from score_rows import accuracy, best_cells, cell_links, history, long_table, score
 
 from docmt.errors import UserError
 from docmt.evaluation.contrastive_accuracy import wilson_interval
@@ -235,7 +235,7 @@ def test_distances_are_pooled_into_ranges():
 def test_numbers_of_suites_lead_to_their_items():
     whole = [accuracy("a", 60), accuracy("b", 50), accuracy("a", 70, phenomenon=None, test="other")]
     table = contrastive_table(summarize(long_table(whole)), SETTINGS)
-    assert table.links == {
+    assert cell_links(table) == {
         (0, 1): "view=items&a=a&set=d%2Fpronoun&phenomenon=pronoun",
         (0, 2): "view=items&a=a&set=d%2Fother",
         (1, 1): "view=items&a=b&set=d%2Fpronoun&phenomenon=pronoun",
@@ -245,8 +245,8 @@ def test_numbers_of_suites_lead_to_their_items():
     start = "view=items&a=a&set=d%2Fpronoun&phenomenon=pronoun"
     by_distance = split_table(summary, SETTINGS, by="distance")
     assert by_distance.header[1:] == ["4–6", "> 10"]
-    assert by_distance.links == {(0, 1): f"{start}&distance=4%E2%80%936", (0, 2): f"{start}&distance=%3E+10"}
-    assert split_table(summary, SETTINGS, by="kind").links == {(0, 1): f"{start}&kind=x+%26+y"}
+    assert cell_links(by_distance) == {(0, 1): f"{start}&distance=4%E2%80%936", (0, 2): f"{start}&distance=%3E+10"}
+    assert cell_links(split_table(summary, SETTINGS, by="kind")) == {(0, 1): f"{start}&kind=x+%26+y"}
 
 
 def test_format_count():

@@ -53,7 +53,8 @@ def parse_comparison(text: str) -> list[ClaimedDifference]:
     Raises ValueError if the text cannot be parsed.
     """
     text = " ".join(text.split())
-    if bounded := BOUND.fullmatch(text):
+    bounded = BOUND.fullmatch(text)
+    if bounded is not None:
         inside, bound = bounded.groups()
         if not NUMBER.fullmatch(bound):
             raise ValueError(f"{bound!r} is not a number; {HINT}")
@@ -82,10 +83,11 @@ def _compare(
             if operator not in ("+", "-"):
                 raise ValueError(f"cannot read {operator!r}; {HINT}")
             factor = sign if operator == "+" else -sign
+            term = TERM.fullmatch(word)
             if NUMBER.fullmatch(word):
                 constant += factor * float(word)
-            elif match := TERM.fullmatch(word):
-                weights[Term(*match.groups())] += factor
+            elif term is not None:
+                weights[Term(*term.groups())] += factor
             else:
                 raise ValueError(f"cannot read {word!r}; {HINT}")
     used = {term: weight for term, weight in weights.items() if weight}

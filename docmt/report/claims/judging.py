@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import fmean, stdev
 from typing import Literal
 
@@ -92,7 +93,7 @@ class JudgedClaim:
     name: str
     claim: Claim
     measured: Mapping[Term, Seeds]
-    findings: Sequence[JudgedComparison]
+    comparisons: Sequence[JudgedComparison]
     control: "JudgedClaim | None"
 
     @property
@@ -101,39 +102,46 @@ class JudgedClaim:
         if self.control is not None and self.control.verdict != "supported":
             return "not run" if self.control.verdict == "not run" else "control failed"
         order: list[Verdict] = ["not run", "refuted", "underpowered", "inconclusive", "supported"]
-        return min((finding.verdict for finding in self.findings), key=order.index)
+        return min((judged.verdict for judged in self.comparisons), key=order.index)
 
     @property
     def p_supported(self) -> float:
         """P value of "supported": the largest over the comparisons, since all must hold."""
-        return max(finding.p_supported for finding in self.findings)
+        return max(judged.p_supported for judged in self.comparisons)
 
     @property
     def p_refuted(self) -> float:
         """P value of "refuted": the smallest over the comparisons, times their number, since one suffices."""
-        return min(1.0, len(self.findings) * min(finding.p_refuted for finding in self.findings))
+        return min(1.0, len(self.comparisons) * min(judged.p_refuted for judged in self.comparisons))
 
 
 def judge(name: str, claims: Mapping[str, Claim], scores: pd.DataFrame, histories: Sequence[History]) -> JudgedClaim:
     """Judge a claim by the long score table and the training histories, if they contain its systems."""
     claim = claims[name]
-    measured = {
-        term: _from_histories(claim, term, histories) if claim.is_of_history else _from_scores(claim, term, scores)
-        for term in claim.terms
-    }
-    findings = [_compare(claim, difference, measured) for difference in claim.differences]
+    measured: dict[Term, Seeds] = {}
+    for term in claim.terms:
+        if claim.is_of_history:
+            measured[term] = _from_histories(claim, term, histories)
+        else:
+            measured[term] = _from_scores(claim, term, scores)
+    comparisons = [_compare(claim, difference, measured) for difference in claim.differences]
     control = judge(claim.control, claims, scores, histories) if claim.control else None
-    return JudgedClaim(name, claim, measured, findings, control)
+    return JudgedClaim(name, claim, measured, comparisons, control)
 
 
 def _from_scores(claim: Claim, term: Term, scores: pd.DataFrame) -> dict[int, Score]:
-    wanted = {"system": term.system, "dataset": term.dataset or claim.dataset, "test": claim.test}
-    wanted |= {"metric": claim.metric, "phenomenon": claim.phenomenon, "kind": claim.kind}
-    wanted |= {"distance": claim.distances or None}
-    rows = select(scores, **{name: value for name, value in wanted.items() if value is not None})
+    rows = select(scores, system=term.system, test=claim.test, metric=claim.metric)
+    optional = {
+        "dataset": term.dataset or claim.dataset,
+        "phenomenon": claim.phenomenon,
+        "kind": claim.kind,
+        "distance": claim.distances or None,
+    }
+    for name, value in optional.items():
+        if value is not None:
+            rows = select(rows, **{name: value})
     rows = rows.dropna(subset="value")
-    is_split = bool(claim.distances) or claim.kind is not None
-    if not is_split:
+    if not claim.distances and claim.kind is None:
         rows = keep(rows, column(rows, "distance").isna() & column(rows, "kind").isna())
         # A suite with several phenomena has a row for the whole suite first, then one row per phenomenon.
         rows = rows.drop_duplicates("seed")
@@ -142,27 +150,27 @@ def _from_scores(claim: Claim, term: Term, scores: pd.DataFrame) -> dict[int, Sc
 
 def _join(rows: Sequence[Record]) -> Score:
     """Return the score over several item groups."""
-    sizes = [float(row["n"]) for row in rows]
-    shares = [size / sum(sizes) for size in sizes]
-    value = sum(share * row["value"] for share, row in zip(shares, rows, strict=True))
+    n_items = sum(row["n"] for row in rows)
+    value = sum(row["n"] / n_items * row["value"] for row in rows)
     groups = {}
-    for share, row in zip(shares, rows, strict=True):
+    for row in rows:
         if is_missing(row["groups"]):
             return Score(value)
         values = np.array(row["groups"].split(), dtype="float64")
         # Scores of systems on the same reference text have the same groups. Every distance has other items.
-        groups[str(row["data"]), str(row["distance"]), len(values)] = share * values
+        groups[str(row["data"]), str(row["distance"]), len(values)] = row["n"] / n_items * values
     return Score(value, groups)
 
 
 def _from_histories(claim: Claim, term: Term, histories: Sequence[History]) -> dict[int, Score]:
     dataset = term.dataset or claim.dataset
-    return {
-        history.seed: value
-        for history in histories
-        if history.system == term.system and dataset in (None, history.dataset)
-        if (value := _read_history(history.table, claim)) is not None
-    }
+    scores = {}
+    for history in histories:
+        if history.system == term.system and dataset in (None, history.dataset):
+            score = _read_history(history.table, claim)
+            if score is not None:
+                scores[history.seed] = score
+    return scores
 
 
 def _read_history(table: pd.DataFrame, claim: Claim) -> Score | None:
@@ -182,14 +190,14 @@ def _read_history(table: pd.DataFrame, claim: Claim) -> Score | None:
 
 
 def _compare(claim: Claim, comparison: ClaimedDifference, measured: Mapping[Term, Seeds]) -> JudgedComparison:
-    sides = [measured[term] for term in comparison.weights]
-    seeds = tuple(sorted(set.intersection(*(set(side) for side in sides))))
+    sides = {term: measured[term] for term in comparison.weights}
+    seeds = tuple(sorted(set.intersection(*map(set, sides.values()))))
     if len(seeds) < claim.min_seeds:
         return JudgedComparison(comparison, "not run", seeds)
-    differences = [
-        comparison.difference({term: measured[term][seed].value for term in comparison.weights}) for seed in seeds
-    ]
-    runs = [[measured[term][seed] for seed in seeds] for term in comparison.weights]
+    differences = []
+    for seed in seeds:
+        differences.append(comparison.difference({term: side[seed].value for term, side in sides.items()}))
+    runs = [[side[seed] for seed in seeds] for side in sides.values()]
     documents = _document_errors(list(comparison.weights.values()), runs)
     # Differences are taken seed by seed, so that all systems count with the same seeds.
     mean, sd = fmean(differences), stdev(differences)
@@ -198,9 +206,12 @@ def _compare(claim: Claim, comparison: ClaimedDifference, measured: Mapping[Term
     low, high = mean - half, mean + half
     # If a training never reached the value, one bound is unknown. Only longer training could find it, not more
     # seeds.
-    for term, weight in comparison.weights.items():
-        if any(measured[term][seed].is_at_least for seed in seeds):
-            low, high = (low, math.inf) if weight > 0 else (-math.inf, high)
+    for weight, of_term in zip(comparison.weights.values(), runs, strict=True):
+        if any(run.is_at_least for run in of_term):
+            if weight > 0:
+                high = math.inf
+            else:
+                low = -math.inf
     verdict = decide(comparison, low, high, margin=claim.margin)
     least, most = claimed_range(comparison, claim.margin)
     needed = seeds_needed(min(abs(mean - least), abs(mean - most)), sd, documents)
@@ -265,26 +276,21 @@ def claims_table(
     scores: pd.DataFrame, histories: Sequence[History], settings: ReportSettings, *, names: Sequence[str] | None = None
 ) -> Table | None:
     """Judge all claims in the settings, or the named claims. None without any."""
-    selection = names or list(settings.claims)
-    if not selection:
+    judgments = [judge(name, settings.claims, scores, histories) for name in names or settings.claims]
+    if not judgments:
         return None
-    judgments = [judge(name, settings.claims, scores, histories) for name in selection]
-    corrected = correct(judgments)
+    rows, full = [], []
+    for judgment, corrected in zip(judgments, correct(judgments), strict=True):
+        rows.append(_row(judgment, corrected, settings))
+        full += _records(judgment, corrected)
     return Table(
         "claims",
         "Claims",
-        pd.DataFrame(
-            [_row(judgment, verdict, settings) for judgment, verdict in zip(judgments, corrected, strict=True)],
-            columns=HEADER,
-        ),
+        pd.DataFrame(rows, columns=HEADER),
         [label(heading) for heading in HEADER],
         caption=CAPTION,
         note=NOTE,
-        full=pd.DataFrame(
-            record
-            for judgment, verdict in zip(judgments, corrected, strict=True)
-            for record in _records(judgment, verdict)
-        ),
+        full=pd.DataFrame(full),
         widths=WIDTHS,
     )
 
@@ -296,10 +302,11 @@ def correct(judgments: Sequence[JudgedClaim]) -> list[str]:
     """
     tested = [judgment for judgment in judgments if judgment.verdict not in ("not run", "control failed")]
     verdicts = {judgment.name: "undecided" for judgment in tested}
-    for verdict, ps in (
-        ("supported", [judgment.p_supported for judgment in tested]),
-        ("refuted", [judgment.p_refuted for judgment in tested]),
-    ):
+    p_values: dict[Verdict, list[float]] = {
+        "supported": [judgment.p_supported for judgment in tested],
+        "refuted": [judgment.p_refuted for judgment in tested],
+    }
+    for verdict, ps in p_values.items():
         for judgment, p in zip(tested, holm(ps), strict=True):
             if judgment.verdict == verdict and p <= TAIL:
                 verdicts[judgment.name] = verdict
@@ -308,52 +315,57 @@ def correct(judgments: Sequence[JudgedClaim]) -> list[str]:
 
 def _row(judgment: JudgedClaim, corrected: str, settings: ReportSettings) -> list[str]:
     claim = judgment.claim
-    only = [*map(str, claim.distances), *filter(None, (claim.phenomenon, claim.kind))]
-    what = f"{claim.metric}, {claim.test}" + (f" ({', '.join(only)})" if only else "")
-    if claim.is_of_history:
-        what = claim.metric if claim.step == "best" else f"{claim.metric} at {claim.step}"
-        what = (
-            f"first update with {what} of at most {claim.first_step_below:g}"
-            if claim.first_step_below is not None
-            else what
-        )
-    measured = []
-    for term in claim.terms:
-        runs = judgment.measured[term].values()
-        values = [run.value for run in runs]
-        mean, deviation = fmean(values) if values else None, stdev(values) if len(values) > 1 else None
-        name = settings.label(term.system) + (f" on {term.dataset}" if term.dataset else "")
-        bound = "at least " if any(run.is_at_least for run in runs) else ""
-        measured.append(f"{name} {bound}{format_score(mean, deviation, digits=_digits(claim))} ({len(values)})")
+    measured = [_describe_runs(term, judgment.measured[term], claim, settings) for term in claim.terms]
     if judgment.control is not None:
         measured.append(f"control {judgment.control.name}: {judgment.control.verdict}")
     return [
         f"{claim.statement} ({claim.remark})" if claim.remark else claim.statement,
         ", ".join(filter(None, (claim.paper, claim.source))) or MISSING,
         claim.reported or MISSING,
-        f"{what}: {'; '.join(measured)}",
-        "; ".join(_difference(claim, finding) for finding in judgment.findings),
+        f"{_describe_metric(claim)}: {'; '.join(measured)}",
+        "; ".join(_difference(claim, comparison) for comparison in judgment.comparisons),
         judgment.verdict,
         corrected,
     ]
 
 
-def _difference(claim: Claim, finding: JudgedComparison) -> str:
-    digits = _digits(claim)
-    comparison = finding.comparison.text + (
-        f", margin {claim.margin:g}" if claim.margin and finding.comparison.kind != "within" else ""
-    )
-    if finding.verdict == "not run":
-        return f"{comparison}: {len(finding.seeds)} of {claim.min_seeds} seeds"
-    values = (finding.mean, finding.low, finding.high, finding.detectable)
-    mean, low, high, effect = (format_number(value, digits=digits) for value in values)
-    only = "" if finding.documents else " (seeds only)"
-    power = ""
-    if finding.verdict in UNDECIDED:
-        power = (
-            f", {AFFORDABLE_SEEDS} seeds show {effect}, {finding.needed or 'no number of'} seeds show the difference"
-        )
-    return f"{comparison}: {mean} [{low}, {high}]{only}{power}"
+def _describe_metric(claim: Claim) -> str:
+    if not claim.is_of_history:
+        items = ", ".join([*map(str, claim.distances), *filter(None, (claim.phenomenon, claim.kind))])
+        return f"{claim.metric}, {claim.test}" + (f" ({items})" if items else "")
+    if claim.first_step_below is not None:
+        return f"first update with {claim.metric} of at most {claim.first_step_below:g}"
+    return claim.metric if claim.step == "best" else f"{claim.metric} at {claim.step}"
+
+
+def _describe_runs(term: Term, runs: Seeds, claim: Claim, settings: ReportSettings) -> str:
+    """Return a system's mean score and number of seeds."""
+    values = [run.value for run in runs.values()]
+    mean = fmean(values) if values else None
+    deviation = stdev(values) if len(values) > 1 else None
+    name = settings.label(term.system)
+    if term.dataset:
+        name += f" on {term.dataset}"
+    if any(run.is_at_least for run in runs.values()):
+        name += " at least"
+    return f"{name} {format_score(mean, deviation, digits=_digits(claim))} ({len(values)})"
+
+
+def _difference(claim: Claim, judged: JudgedComparison) -> str:
+    text = judged.comparison.text
+    if claim.margin and judged.comparison.kind != "within":
+        text += f", margin {claim.margin:g}"
+    if judged.verdict == "not run":
+        return f"{text}: {len(judged.seeds)} of {claim.min_seeds} seeds"
+    number = partial(format_number, digits=_digits(claim))
+    text += f": {number(judged.mean)} [{number(judged.low)}, {number(judged.high)}]"
+    if not judged.documents:
+        text += " (seeds only)"
+    if judged.verdict in UNDECIDED:
+        needed = judged.needed or "no number of"
+        effect = number(judged.detectable)
+        text += f", {AFFORDABLE_SEEDS} seeds show {effect}, {needed} seeds show the difference"
+    return text
 
 
 def _digits(claim: Claim) -> int:
@@ -365,25 +377,25 @@ def _digits(claim: Claim) -> int:
 def _records(judgment: JudgedClaim, corrected: str) -> list[dict]:
     """Return one record per comparison."""
     claim = judgment.claim
-    names = ("statement", "paper", "source", "reported", "metric", "test")
     facts = {"claim": judgment.name, "verdict": judgment.verdict, "corrected": corrected, "control": claim.control}
-    facts |= {name: getattr(claim, name) for name in names}
-    return [
-        facts
-        | {
-            "comparison": finding.comparison.text,
+    for name in ("statement", "paper", "source", "reported", "metric", "test"):
+        facts[name] = getattr(claim, name)
+    rows = []
+    for judged in judgment.comparisons:
+        row = {
+            "comparison": judged.comparison.text,
             "margin": claim.margin,
-            "comparison_verdict": finding.verdict,
-            "seeds": len(finding.seeds),
-            "difference": finding.mean,
-            "sd": finding.sd,
-            "low": finding.low,
-            "high": finding.high,
-            "document_error": math.hypot(*(float(source.error) for source in finding.documents)),
-            "p_supported": finding.p_supported,
-            "p_refuted": finding.p_refuted,
-            "shown": finding.detectable,
-            "seeds_needed": finding.needed,
+            "comparison_verdict": judged.verdict,
+            "seeds": len(judged.seeds),
+            "difference": judged.mean,
+            "sd": judged.sd,
+            "low": judged.low,
+            "high": judged.high,
+            "document_error": math.hypot(*(float(source.error) for source in judged.documents)),
+            "p_supported": judged.p_supported,
+            "p_refuted": judged.p_refuted,
+            "shown": judged.detectable,
+            "seeds_needed": judged.needed,
         }
-        for finding in judgment.findings
-    ]
+        rows.append(facts | row)
+    return rows

@@ -56,37 +56,53 @@ function hideColumn(view, i, isHidden) {
   for (const row of [view.heads, ...view.rows.map(({ element }) => element.cells)]) row[i].hidden = isHidden;
 }
 
-/**
- * A table as LaTeX or Markdown that Python made, without the rows and columns that are out of sight. A line is a text,
- * or a list: what is before, between and after its cells, then the cells. A part has some of the columns.
- */
-function asShown(view, { head, parts, rows, rule, foot }) {
-  const isWhole = !view.table.classList.contains("rearranged");
+/** Cells of the rows that are shown, in their order, from the cells of all rows. */
+function shownRows(view, cells) {
+  if (!view.table.classList.contains("rearranged")) return cells;
   const filled = [];
-  for (const [before, between, after, ...cells] of rows) {
-    const { written, cells: labels } = view.rows[filled.length];
-    // Labels that repeat the row above are blank; out of its place, a row needs them.
-    const fill = (cell, i) => (isWhole || written[i] === labels[i] ? cell : filled.at(-1)[3 + i]);
-    filled.push([before, between, after, ...cells.map(fill)]);
+  for (const [i, { written, cells: labels }] of view.rows.entries()) {
+    // A label that repeats the row above is blank. Out of its place, a row needs it.
+    filled.push(cells[i].map((cell, j) => (written[j] === labels[j] ? cell : filled[i - 1][j])));
   }
-  const shown = view.shown.flatMap((row, place) => [
-    ...(rule && isWhole && place && row.element.classList.contains("break") ? [rule] : []),
-    filled[view.rows.indexOf(row)],
-  ]);
-  const lines = [...head];
+  return view.shown.map((row) => filled[view.rows.indexOf(row)]);
+}
+
+/** The table in LaTeX, without the rows and columns that are hidden. */
+function toLatex(view) {
+  const { text, columns: specifications, header, rows, parts } = view.latex;
+  const isWhole = !view.table.classList.contains("rearranged");
+  if (isWhole && !view.hidden.size) return text;
+  const [, start, name, end] = text.match(/^([^]*?)\\begin\{(tabularx?|longtable)\}[^]*\\end\{\2\}\n([^]*)$/);
+  const caption = text.match(/^\\caption.* \\\\\n/m)?.[0] ?? "";
+  const tables = [];
   for (const part of parts) {
-    const columns = [...part.columns].filter((i) => !view.hidden.has(i));
+    const columns = part.filter((i) => !view.hidden.has(i));
     if (parts.length > 1 && !columns.some((i) => view.kinds[i] === "number")) continue;
-    const join = ([before, between, after, ...cells]) => before + columns.map((i) => cells[i]).join(between) + after;
-    lines.push(...[...part.head, ...shown, ...part.foot].map((line) => (typeof line === "string" ? line : join(line))));
+    const line = (cells) => `${columns.map((i) => cells[i]).join(" & ")} \\\\\n`;
+    const body = shownRows(view, rows).map((cells, i) => {
+      const isBreak = isWhole && i && view.rows[i].element.classList.contains("break");
+      return (isBreak ? "\\midrule\n" : "") + line(cells);
+    });
+    const width = name === "tabularx" ? "{\\linewidth}" : "";
+    const begin = `\\begin{${name}}${width}{${columns.map((i) => specifications[i]).join("")}}\n`;
+    const head = `${tables.length ? "" : caption}\\toprule\n${line(header)}\\midrule\n${name === "longtable" ? "\\endhead\n" : ""}`;
+    tables.push(`${begin}${head}${body.join("")}\\bottomrule\n\\end{${name}}\n`);
   }
-  return [...lines, ...foot].map((line) => line + "\n").join("");
+  return start + tables.join(name === "longtable" ? "" : "\\par\\medskip\n") + end;
+}
+
+/** The table in Markdown, without the rows and columns that are hidden. */
+function toMarkdown(view) {
+  // Escaped pipes belong to a cell.
+  const [header, rule, ...rows] = view.markdown.split("\n").map((line) => line.split(/(?<!\\)\|/).slice(1, -1));
+  const lines = [header, rule, ...shownRows(view, rows)];
+  return lines.map((cells) => `|${cells.filter((_, i) => !view.hidden.has(i)).join("|")}|\n`).join("");
 }
 
 const FORMS = {
   CSV: { suffix: "csv", make: (view) => view.csv, title: "all rows and columns in full precision" },
-  LaTeX: { suffix: "tex", make: (view) => asShown(view, view.forms.LaTeX), title: "the table as it is shown" },
-  Markdown: { suffix: "md", make: (view) => asShown(view, view.forms.Markdown), title: "the table as it is shown" },
+  LaTeX: { suffix: "tex", make: toLatex, title: "the table as it is shown" },
+  Markdown: { suffix: "md", make: toMarkdown, title: "the table as it is shown" },
 };
 
 function save(name, text) {
@@ -100,7 +116,8 @@ function addTools(table) {
   const box = table.closest(".scroll");
   const article = table.closest("article");
   view.csv = article.querySelector(".csv").textContent;
-  view.forms = JSON.parse(article.querySelector(".forms").textContent);
+  view.latex = JSON.parse(article.querySelector(".latex").textContent);
+  view.markdown = article.querySelector(".markdown").textContent;
   view.count = make("span", { class: "count", "aria-live": "polite" });
   view.heads.forEach((head, i) => head.replaceChildren(make("button", { type: "button", class: "sort", onclick: () => sortBy(view, i) }, view.names[i])));
   const filter = make("input", { type: "search", placeholder: "filter rows", "aria-label": "filter rows" });
