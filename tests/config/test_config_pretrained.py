@@ -179,7 +179,7 @@ def test_trained_models_join_nothing(folder, changes):
     if "use" in changes:
         row = {"use_model_of": "sentence_transformer", "instances": "sentences", "decoding": {"context": "joined"}}
         changes = {"systems": {"other": row}}
-    with pytest.raises(UserError, match="decoding.context 'joined' is for published models: remove the key"):
+    with pytest.raises(UserError, match=r"decoding\.context 'joined' is for published models: remove the key"):
         load_config(merge(study(), changes))
 
 
