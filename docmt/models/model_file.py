@@ -107,10 +107,10 @@ class TrainedModel:
         `costs` are tokens per sentence, boundary tokens included. Documents of joined sentences are split from the end,
         so that the last sentence, which most suites test, has as much context as possible.
         """
-        limits = {"max_tokens": self.limits.max_tokens, "max_sentences": self.limits.max_sentences}
-        if context == "joined":
-            return split_document(costs[::-1], **limits)[::-1]
-        return split_document(costs, **limits)
+        step = -1 if context == "joined" else 1
+        limits = self.limits
+        counts = split_document(costs[::step], max_tokens=limits.max_tokens, max_sentences=limits.max_sentences)
+        return counts[::step]
 
     @cached_property
     def limits(self) -> InstancesSettings:
