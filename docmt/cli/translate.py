@@ -63,7 +63,8 @@ def translate(
     Args:
         files: text files in UTF-8. Default: standard input.
         out: output file, or output folder (for several files, or if it ends in /). Default: standard output.
-        context: `none` translates every sentence separately.
+        context: `none` translates every sentence separately. `joined`, for sentence models, translates each instance as
+            one sentence.
         discourse: trees for models that read them: `auto` (segment and parse, with the parser from `docmt models
             add-parser` or from the study), `none`, or a file with one tree per document, in order. Default: `auto` if
             there is a parser.
@@ -135,9 +136,11 @@ def _complete(
     from docmt.decoding.decoding_model import precision_for
 
     values = {key: value for key, value in options.items() if value is not None}
-    if context == "none":
+    if context == "none" and model.model.settings.context is None:
         # Models without a context encoder can only read whole instances, so every sentence becomes a document.
-        values["context"] = "document" if model.model.settings.context is None else "none"
+        values["context"] = "document"
+    elif context != "document":
+        values["context"] = context
     if device == "cpu" and values.get("precision", settings.precision) == "auto":
         values["precision"] = precision_for(model.model)
     return DecodingSettings.load(settings.model_dump() | values, where="decoding")

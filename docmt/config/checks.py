@@ -170,7 +170,12 @@ def _check_system(config: Config, name: str, system: SystemSettings) -> None:
     if system.use_model_of is not None:
         check_trained(config, system.use_model_of, where=f"{where}.use_model_of")
         _check_runs_of(config, name, system.use_model_of, where=f"{where}.use_model_of")
-    if decoding_settings(config, name).context == "none" and model_settings(config, name).context is None:
+    context = decoding_settings(config, name).context
+    if context == "joined" and not system.is_published:
+        raise UserError(
+            f"{where}: decoding.context 'joined' is for published models: remove the key, or architecture and recipe"
+        )
+    if context == "none" and model_settings(config, name).context is None:
         raise UserError(
             f"{where}: decoding.context 'none' skips the context module, but this model has none: remove the key, "
             "or use an architecture with one, for example 'global_context'"

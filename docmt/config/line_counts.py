@@ -13,7 +13,7 @@ from docmt.corpora.suite_items import read_contrastive
 from docmt.evaluation.contrastive_accuracy import read_user_log_probabilities
 from docmt.evaluation.hypotheses import read_user_hypotheses
 from docmt.evaluation.references import read_more_references, read_reference
-from docmt.evaluation.segment_scores import read_segment_scores
+from docmt.evaluation.segment_scores import read_metric_scores
 from docmt.snakemake_records import read_record
 
 CORPUS_FOLDER = Path(".")
@@ -31,15 +31,16 @@ def check_line_counts(study: Study) -> None:
             outputs = [system.hypotheses.get(f"{dataset}/{test}") for system in config.systems.values()]
             files = [Path(file) for file in outputs if file]
             references = [Path(file) for file in row.references.get(test, ())]
-            by_metric = [tests.get(f"{dataset}/{test}", {}) for tests in config.evaluation.external.values()]
-            scores = [Path(file) for by_run in by_metric for file in by_run.values()]
-            if (files or references or scores) and (content := _read_test(study, dataset, test)):
+            scores = {}
+            for metric, tests in config.evaluation.external.items():
+                scores[metric] = [(run, Path(file)) for run, file in tests.get(f"{dataset}/{test}", {}).items()]
+            if (files or references or any(scores.values())) and (content := _read_test(study, dataset, test)):
                 index, reference = content
                 read_more_references(references, index, reference)
                 for file in files:
                     read_user_hypotheses(file, index, reference, tgt_lang=row.tgt_lang)
-                for file in scores:
-                    read_segment_scores(file, index)
+                for metric, by_run in scores.items():
+                    read_metric_scores(metric, by_run, index)
         for suite in row.suite_names():
             corpus, split = row.suite_reference(suite).split("/")
             outputs = [system.log_probabilities.get(f"{dataset}/{suite}") for system in config.systems.values()]

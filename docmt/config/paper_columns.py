@@ -15,8 +15,10 @@ def paper_columns(config: Config, system: str) -> dict[str, str]:
     have neither.
     """
     row = config.systems[system]
-    if row.has_user_output or row.is_published:
-        return {"Input": "sentences"} if row.is_published else {}
+    if row.has_user_output:
+        return {}
+    if row.is_published:
+        return {"Input": "windows" if decoding_settings(config, system).context == "joined" else "sentences"}
     trainings = [training_settings(config, name) for name in training_chain(config, system)]  # the last one first
     is_alone = (
         decoding_settings(config, system).context == "none",

@@ -3,7 +3,16 @@
 from docmt.config.paper_columns import paper_columns
 from docmt.config.references import is_generative
 from docmt.config.schema import Config
-from docmt.config.systems import Run, check_output, check_scored, check_trained, list_runs, model_settings, run_names
+from docmt.config.systems import (
+    Run,
+    check_output,
+    check_scored,
+    check_trained,
+    has_cxmi,
+    list_runs,
+    model_settings,
+    run_names,
+)
 from docmt.errors import UserError
 from docmt.evaluation.metrics import (
     ACCURACIES,
@@ -116,9 +125,10 @@ def _has_score(config: Config, run: Run, test: str, metric: str) -> bool:
         is_right_kind = is_generative(config, row.suite_reference(test)) == (metric == GENERATIVE)
         if not is_right_kind or metric not in (*ACCURACIES, *OF_REFERENCES):
             return False
+    if metric in OF_REFERENCES and not has_cxmi(config, run.system):
+        return False
     if system.has_user_output:
-        outputs = system.log_probabilities if is_suite else system.hypotheses
-        return f"{run.dataset}/{test}" in outputs and metric not in OF_REFERENCES
+        return f"{run.dataset}/{test}" in (system.log_probabilities if is_suite else system.hypotheses)
     # Sentences of a free target stream have no counterparts in the reference.
     is_aligned = model_settings(config, run.system).target_stream == "aligned"
     return is_aligned or METRICS[metric].unit != "sentences"
@@ -156,8 +166,9 @@ def _check_claim(config: Config, claim: Claim, *, where: str) -> None:
             look_up(dict.fromkeys(suites), claim.test, where=f"{where}.test", what="suite")
         else:
             look_up(row.test, claim.test, where=f"{where}.test", what="test set")
-        if claim.metric in OF_REFERENCES and system.has_user_output:
-            reason = f"is an external system without a model, so it has no {claim.metric}"
+        if claim.metric in OF_REFERENCES and not has_cxmi(config, term.system):
+            reason = "is an external system without a model" if system.has_user_output else "joins sentences"
+            reason += f", so it has no {claim.metric}"
             raise UserError(f"{where}.comparisons: {term.system!r} {reason}")
         test = f"{dataset}/{claim.test}"
         check_output(config, term.system, test, is_suite=claim.metric in ACCURACIES, where=f"{where}.comparisons")

@@ -136,6 +136,11 @@ def decoding_settings(config: Config, system: str) -> DecodingSettings:
     return DecodingSettings.load(merge(section, over), where=f"config.systems.{system}.decoding")
 
 
+def has_cxmi(config: Config, system: str) -> bool:
+    """True if CXMI is defined: the system has a model, and scores single sentences."""
+    return not config.systems[system].has_user_output and decoding_settings(config, system).context != "joined"
+
+
 def text_settings(config: Config, dataset: str) -> TextSettings:
     """Return a dataset's text settings: section `text`, overridden by the row's keys."""
     row = config.datasets[dataset]

@@ -153,6 +153,8 @@ class TargetScorer:
 
         With `alone`, every sentence is a separate instance without context.
         """
+        if self.settings.context == "joined":
+            raise UserError("decoding.context: joined sentences have no `</s>`, so CXMI is not defined: remove the key")
         instances = self._instances(candidates, alone=alone)
         order = sorted(range(len(instances)), key=lambda number: -instances[number].n_tokens)
         scores = [np.zeros(0)] * len(instances)
@@ -197,12 +199,14 @@ class TargetScorer:
         siblings = ([self.encode(sentence, "tgt") for sentence in sibling] for sibling in candidate.siblings)
         costs = [max(map(len, sentences)) for sentences in zip(src, tgt, *siblings, strict=True)]
         marks, start = self.trained.model.settings.n_src_boundaries, 0
-        for count in [1] * len(costs) if alone else self.trained.split(costs):
+        context = self.settings.context
+        for count in [1] * len(costs) if alone else self.trained.split(costs, context=context):
             end = start + count
             trees = None if candidate.trees is None else slice_trees(candidate.trees, start, end, marks)
-            yield ScoredInstance(
-                number, src[start:end], tgt[start:end], trees, candidate.is_prefix and end == len(costs)
-            )
+            pair = src[start:end], tgt[start:end]
+            if context == "joined":
+                pair = [self.trained.marks.join(pair[0], "src")], [self.trained.marks.join(pair[1], "tgt")]
+            yield ScoredInstance(number, *pair, trees, candidate.is_prefix and end == len(costs))
             start = end
 
     def _pack(self, instances: Sequence[ScoredInstance]) -> Batch:

@@ -139,6 +139,11 @@ def prepare_model(model: Transformer, settings: DecodingSettings, device: str) -
             "decoding.context: none skips the context module, but this model has none: remove the key, or use a "
             "model with one, for example global_context"
         )
+    if settings.context == "joined" and not model.settings.sees_single_sentences:
+        raise UserError(
+            "decoding.context: joined translates an instance as one sentence, but this model reads documents: remove "
+            "the key, or use a sentence model"
+        )
     has_bfloat16 = device == "cuda" and torch.cuda.get_device_capability() >= CAPABILITY_WITH_BFLOAT16
     if device == "cuda":
         # In the whole process: cuDNN plans attention anew for each number of keys, in 0.2 to 0.9 seconds.

@@ -27,7 +27,8 @@ class DecodingSettings(Settings):
     max_batch_tokens: int = Field(default=4096, ge=1)
     """Maximum number of source tokens per batch on a CPU. A GPU takes more (docs/decoding.md)."""
     context: Context = "document"
-    """`document`, or `none` to translate each sentence without context. Only for models with a context module."""
+    """`document`, or `none` to translate each sentence without context (only for models with a context module).
+    `joined` translates each instance as one sentence (only for published models, docs/pretrained.md)."""
     one_beam_per_instance: bool = False
     """Search all sentences of an instance in one beam, even if the model translates them independently. Document models
     always use one beam, so this is a control for them."""

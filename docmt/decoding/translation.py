@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,6 +22,7 @@ from docmt.logs import Meter
 from docmt.models.attention.layout import AttentionLayout, BatchTrees
 from docmt.models.batch import instance_trees
 from docmt.models.model_file import TrainedModel
+from docmt.text.realignment import align_sentences
 from docmt.text.vocabulary import UNK
 
 logger = logging.getLogger(__name__)
@@ -174,6 +176,32 @@ class Translator:
         vocabulary, pipeline = self.trained.vocabulary, self.trained.pipeline
         return [pipeline.restore(vocabulary.decode(ids), lang=pipeline.tgt_lang) for ids in hypothesis.sentences]
 
+    def translate_texts(self, sources: Sequence[Source]) -> Iterator[tuple[int, BeamHypothesis, list[str]]]:
+        """Yield source numbers, best hypotheses and the text of their sentences, batch by batch (not in order)."""
+        if self.settings.context == "joined":
+            yield from self._translate_joined(sources)
+            return
+        for number, hypothesis in self.translate_sources(sources):
+            yield number, hypothesis, self.restore(hypothesis)
+
+    def _translate_joined(self, sources: Sequence[Source]) -> Iterator[tuple[int, BeamHypothesis, list[str]]]:
+        """Translate every source as one sentence, and divide the translation into the sentences of the source.
+
+        A sentence model keeps no boundaries. They are found by alignment to its translations of the single sentences,
+        so that no score depends on a reference.
+        """
+        single = [Source([sentence]) for source in sources for sentence in source.sentences]
+        translations = [""] * len(single)
+        for number, hypothesis in self.translate_sources(single):
+            (translations[number],) = self.restore(hypothesis)
+        rest = iter(translations)
+        guides = [list(islice(rest, len(source.sentences))) for source in sources]
+        joined = [Source([self.trained.marks.join(source.sentences, "src")]) for source in sources]
+        for number, hypothesis in self.translate_sources(joined):
+            _, sentences = align_sentences(self.restore(hypothesis), guides[number], self.trained.pipeline.tgt_lang)
+            yield number, hypothesis, sentences
+        logger.info("%d windows of joined sentences, with translations re-aligned to %d", len(joined), len(single))
+
     def translate_instances(
         self, instance_set: InstanceSet, numbers: Sequence[int] | None = None
     ) -> list[dict[str, Any]]:
@@ -192,7 +220,8 @@ class Translator:
         ]
         ids = instance_set.document_ids()
         rows: list[dict[str, Any]] = [{} for _ in sources]
-        for index, hypothesis in self.translate_sources(sources):
+        is_joined = self.settings.context == "joined"
+        for index, hypothesis, sentences in self.translate_texts(sources):
             number = numbers[index]
             rows[index] = {
                 "instance": number,
@@ -200,10 +229,10 @@ class Translator:
                 "first_sentence": int(instance_set.instances[number]),
                 "n_sentences": len(sources[index].sentences),
                 "aligned": self.is_aligned,
-                "sentences": self.restore(hypothesis),
+                "sentences": sentences,
                 "score": hypothesis.score,
                 "forced_ends": hypothesis.forced_ends,
-            }
+            } | ({"joined": True} if is_joined else {})
         return rows
 
     def translate_documents(
@@ -234,8 +263,8 @@ class Translator:
             logger.warning("%d sentences are longer than %d tokens, the limit in training", n_long, limit)
         texts: list[list[str]] = [[] for _ in sources]
         blank = " " if has_blanks(self.trained.pipeline.tgt_lang) else ""
-        for number, hypothesis in self.translate_sources(sources):
-            text, count = self.restore(hypothesis), len(sources[number].sentences)
+        for number, hypothesis, text in self.translate_texts(sources):
+            count = len(sources[number].sentences)
             texts[number] = text if len(text) == count else [blank.join(filter(None, text)), *[""] * (count - 1)]
             self.counts.forced_ends += hypothesis.forced_ends
         translated: list[list[str]] = [[] for _ in documents]
@@ -252,7 +281,7 @@ class Translator:
         self.counts.unknown += sum(int((sentence == UNK).sum()) for sentence in sentences)
         aligned = None if discourse is None else align_trees(discourse, document, self.trained)
         marks, start = self.trained.model.settings.n_src_boundaries, 0
-        for count in self.trained.split(costs):
+        for count in self.trained.split(costs, context=self.settings.context):
             end = start + count
             yield Source(sentences[start:end], None if aligned is None else slice_trees(aligned, start, end, marks))
             start = end

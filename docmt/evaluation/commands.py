@@ -51,7 +51,7 @@ from docmt.evaluation.output_files import TestOutputs, match_outputs
 from docmt.evaluation.references import read_more_references, read_reference, read_user_references
 from docmt.evaluation.score_rows import WARNING, ScoreRow, TestScores, write_scores
 from docmt.evaluation.scoring import TranslatedTest
-from docmt.evaluation.segment_scores import read_segment_scores
+from docmt.evaluation.segment_scores import read_metric_scores
 from docmt.files import atomic_writer, write_json, write_jsonl
 
 log = logging.getLogger(__name__)
@@ -116,9 +116,14 @@ def _read_translations(
     index, reference = read_reference(test.file, languages=test.languages)
     more = read_more_references(test.references, index, reference)
     text = (reference, settings, test.file, src_lang, tgt_lang, training, more)
+    outputs = [*test.outputs, *test.baseline]
+    external = {
+        metric: read_metric_scores(metric, list(zip(map(str, outputs), files, strict=True)), index)
+        for metric, files in test.external.items()
+    }
     translated = []
-    for number, path in enumerate([*test.outputs, *test.baseline]):
-        scores = {metric: read_segment_scores(files[number], index) for metric, files in test.external.items()}
+    for number, path in enumerate(outputs):
+        scores = {metric: parts[number] for metric, parts in external.items()}
         translated.append(TranslatedTest(read_hypotheses(path, index), *text, scores))
     return translated
 

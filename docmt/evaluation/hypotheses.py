@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from docmt.corpora.documents import DocumentIndex
 from docmt.errors import UserError
-from docmt.evaluation.realignment import align_sentences
 from docmt.files import read_jsonl, read_lines
+from docmt.text.realignment import align_sentences
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +38,7 @@ class Hypothesis(BaseModel):
     sentences: list[str]
     forced_ends: int = Field(default=0, ge=0)
     realigned_lines: int = Field(default=0, ge=0)  # lines in a user-supplied file with other sentences
+    joined: bool = False  # translated as one sentence, which was divided by re-alignment
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -211,7 +212,11 @@ def _first_unmatched(longer: Sequence[set[str]], shorter: Sequence[set[str]]) ->
 
 
 def describe_realignment(hypotheses: Sequence[Hypothesis]) -> str | None:
-    """Return how many documents were aligned to other sentences than in the user's file. None if there are none."""
+    """Return how many documents of a user's file, or windows of joined sentences, were re-aligned. None if none."""
+    joined = [hypothesis for hypothesis in hypotheses if hypothesis.joined]
+    if joined:
+        n_sentences = sum(hypothesis.n_sentences for hypothesis in joined)
+        return f"{len(joined)} windows of joined sentences, with translations re-aligned to {n_sentences} sentences"
     realigned = [hypothesis for hypothesis in hypotheses if hypothesis.realigned_lines]
     if not realigned:
         return None

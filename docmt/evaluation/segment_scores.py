@@ -1,6 +1,7 @@
 """Scores per segment from other programs, such as neural metrics, in user-supplied files."""
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -34,6 +35,20 @@ def read_segment_scores(path: Path, index: DocumentIndex) -> SegmentScores:
     return SegmentScores(
         units[len(lines)], np.array([_parse(line, f"{path}: line {i}") for i, line in enumerate(lines, 1)])
     )
+
+
+def read_metric_scores(metric: str, files: Sequence[tuple[str, Path]], index: DocumentIndex) -> list[SegmentScores]:
+    """Read the files with scores of a metric, as pairs of the scored output and path. All must have the same unit."""
+    scores = [read_segment_scores(path, index) for _, path in files]
+    for (output, path), part in zip(files, scores, strict=True):
+        first, (first_output, first_path) = scores[0], files[0]
+        if part.unit != first.unit:
+            raise UserError(
+                f"{path}: scores of {output} by {metric!r} are for {len(part.values)} {part.unit}, but scores of "
+                f"{first_output} in {first_path} are for {len(first.values)} {first.unit}: write one score for each "
+                "sentence in both files, or one for each document"
+            )
+    return scores
 
 
 def _parse(line: str, where: str) -> float:

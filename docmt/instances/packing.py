@@ -5,6 +5,7 @@ Shape letters: S packed source tokens, N packed target tokens, G sentences, B in
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Literal
 
 import numpy as np
@@ -44,6 +45,12 @@ class BoundaryTokens:
         """Return a sentence's words with marks, int32."""
         before, after = self.around(side)
         return np.array([*before, *words, *after], dtype=np.int32)
+
+    def join(self, sentences: Iterable[np.ndarray], side: Literal["src", "tgt"]) -> np.ndarray:
+        """Return sentences with marks as one sentence with marks, int32."""
+        before, after = self.around(side)
+        words = (sentence[len(before) : len(sentence) - len(after)] for sentence in sentences)
+        return self.wrap(chain.from_iterable(words), side)
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from docmt.checksums import sha256_file
-from docmt.commands import CommandGroup, Mirror, OutFile, SharedFolder, option, print_table
+from docmt.commands import CommandGroup, Mirror, OutFile, SharedFolder, option, print_table, settings_at
 from docmt.errors import UserError
 from docmt.files import iterate_lines
+from docmt.instances.settings import InstancesSettings
 
 log = logging.getLogger(__name__)
 
@@ -106,7 +107,14 @@ def import_published(
 
 @commands.command
 def import_for_study(
-    folder: Path, /, *, vocabulary: Path, pipeline: Path, fingerprint: str | None = None, out: OutFile
+    folder: Path,
+    /,
+    *,
+    settings: Annotated[InstancesSettings, settings_at("instances")] = InstancesSettings(),
+    vocabulary: Path,
+    pipeline: Path,
+    fingerprint: str | None = None,
+    out: OutFile,
 ) -> None:
     """Convert a published model for the text of a study with `text.pretrained`.
 
@@ -125,7 +133,7 @@ def import_for_study(
     from docmt.text.pipeline import TextPipeline
     from docmt.text.vocabulary import Vocabulary
 
-    trained = import_for_study(folder, Vocabulary.load(vocabulary), TextPipeline.load(pipeline))
+    trained = import_for_study(folder, Vocabulary.load(vocabulary), TextPipeline.load(pipeline), settings)
     facts = {"vocabulary": sha256_file(vocabulary)} | ({"fingerprint": fingerprint} if fingerprint else {})
     save_model(out, replace(trained, provenance=trained.provenance | facts))
 

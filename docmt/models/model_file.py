@@ -20,7 +20,7 @@ from docmt.instances.cutting import split_document
 from docmt.instances.packing import BoundaryTokens
 from docmt.instances.settings import InstancesSettings
 from docmt.languages import language_of
-from docmt.models.settings import MarkSettings, ModelSettings
+from docmt.models.settings import Context, MarkSettings, ModelSettings
 from docmt.models.systems.context_transformer import build_transformer
 from docmt.models.systems.transformer import Transformer
 from docmt.tensor_files import read_tensors
@@ -101,13 +101,16 @@ class TrainedModel:
         subwords = self.pipeline.prepare(sentence, lang=getattr(self.pipeline, f"{side}_lang"))
         return self.marks.wrap(self.vocabulary.encode(subwords), side)
 
-    def split(self, costs: Sequence[int]) -> list[int]:
+    def split(self, costs: Sequence[int], *, context: Context = "document") -> list[int]:
         """Return the number of sentences per instance for a document, by the limits that the model was trained with.
 
-        `costs` are tokens per sentence, boundary tokens included.
+        `costs` are tokens per sentence, boundary tokens included. Documents of joined sentences are split from the end,
+        so that the last sentence, which most suites test, has as much context as possible.
         """
+        step = -1 if context == "joined" else 1
         limits = self.limits
-        return split_document(costs, max_tokens=limits.max_tokens, max_sentences=limits.max_sentences)
+        counts = split_document(costs[::step], max_tokens=limits.max_tokens, max_sentences=limits.max_sentences)
+        return counts[::step]
 
     @cached_property
     def limits(self) -> InstancesSettings:

@@ -9,8 +9,9 @@ from docmt.models.attention.patterns import NO_GATE, PATTERNS, Fusion, find_patt
 from docmt.models.systems.context_traits import CONTEXTS, ContextTraits
 from docmt.settings import Settings, one_of
 
-Context = Literal["document", "none"]
-"""Whether a model with a context module reads whole documents or single sentences."""
+Context = Literal["document", "none", "joined"]
+"""Whether a model with a context module reads whole documents or single sentences. A sentence model can read instances
+as joined sentences."""
 Positions = Literal["instance", "sentence"]
 """Range in which positions count."""
 

@@ -9,6 +9,7 @@ from smoke_study import StudyView, smoke_values
 
 from docmt.cli.main import main
 from docmt.config.loading import load_config, merge
+from docmt.config.paper_columns import paper_columns
 from docmt.config.plan import Plan
 from docmt.config.systems import Run, model_settings
 from docmt.config.user_files import content_digest
@@ -143,6 +144,43 @@ def test_published_row_has_no_settings_of_models(folder, row, message):
         return
     with pytest.raises(UserError, match=re.escape(message)):
         load_config(with_row(row))
+
+
+WINDOWS = {
+    "instances": {"windows": {"max_sentences": 3, "max_tokens": 100}},
+    "systems": {"windows": {**PUBLISHED, "instances": "windows", "decoding": {"context": "joined"}}},
+    "evaluation": {"metrics": ["s-BLEU", "d-BLEU (instances)", "CXMI"]},
+}
+
+
+def test_windows_are_rows_of_a_published_model(folder):
+    config = load_config(merge(with_row(PUBLISHED), WINDOWS))
+    view = StudyView(config)
+    run = ("smoke", "windows", "1")
+    assert view.model(*run).params["settings"] == {"max_sentences": 3, "max_tokens": 100}
+    assert view.hypotheses(*run, "test_smoke").params["settings"].context == "joined"
+    assert view.probabilities(*run, "pronoun").params["settings"] == {"context": "joined"}
+    assert paper_columns(config, "windows") == {"Input": "windows"}
+    assert paper_columns(config, "opus") == {"Input": "sentences"}
+
+
+def test_windows_have_no_cxmi(folder):
+    values = merge(with_row(PUBLISHED), WINDOWS)
+    view = StudyView(load_config(values))
+    parts = {system: view.run_scores(Run("smoke", system, 1)) for system in ("opus", "windows")}
+    assert {*parts["opus"]} - {*parts["windows"]} == {"cxmi_test_smoke", "cxmi_suite_pronoun"}
+    claim = {"statement": "c", "metric": "CXMI", "test": "smoke", "comparisons": ["windows@smoke > opus@smoke"]}
+    with pytest.raises(UserError, match="'windows' joins sentences, so it has no CXMI"):
+        load_config(merge(values, {"report": {"claims": {"windows": claim}}}))
+
+
+@pytest.mark.parametrize("changes", [{"decoding": {"context": "joined"}}, {"use": True}])
+def test_trained_models_join_nothing(folder, changes):
+    if "use" in changes:
+        row = {"use_model_of": "sentence_transformer", "instances": "sentences", "decoding": {"context": "joined"}}
+        changes = {"systems": {"other": row}}
+    with pytest.raises(UserError, match=r"decoding\.context 'joined' is for published models: remove the key"):
+        load_config(merge(study(), changes))
 
 
 @pytest.mark.parametrize("key", ["init", "use_model_of"])

@@ -76,6 +76,21 @@ def test_check_counts_lines_of_scores(tmp_path, monkeypatch, capsys, section, te
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("text", "unit"), [("5\n6\n", None), ("5\n6\n7\n", "3 sentences")])
+def test_scores_of_systems_have_one_unit(tmp_path, monkeypatch, capsys, text, unit):
+    monkeypatch.chdir(tmp_path)
+    files = {"llm": "x.txt", "other": "y.txt"}
+    values = STUDY | {
+        "systems": STUDY["systems"] | {"other": {"hypotheses": {"ours/talks": "llm.de"}}},
+        "evaluation": {"external": {"X": {"ours/talks": files}}},
+    }
+    assert check(tmp_path, values, **{"x.txt": "1\n2\n", "y.txt": text}) == (2 if unit else 0)
+    expected = (
+        f"y.txt: scores of other by 'X' are for {unit}, but scores of llm in x.txt are for 2 documents: write one"
+    )
+    assert (expected in capsys.readouterr().err) == bool(unit)
+
+
 @pytest.mark.parametrize("is_current", [True, False])
 def test_only_current_text_is_counted(tmp_path, monkeypatch, capsys, is_current):
     """A filter can drop pairs, so the test set is known when the study has prepared it, with the same settings."""

@@ -9,7 +9,7 @@ from evaluation_fixtures import by_metric, make_test
 from docmt.corpora.documents import DocumentIndex
 from docmt.evaluation.hypotheses import Hypothesis, cut
 from docmt.evaluation.metrics import EvaluationSettings, score_translations
-from docmt.evaluation.realignment import align_sentences
+from docmt.text.realignment import align_sentences
 
 
 def count_edits(ours, theirs):

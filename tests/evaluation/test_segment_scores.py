@@ -110,4 +110,9 @@ def test_segments_of_both_systems_must_be_equal(tmp_path, text, capsys):
     outputs, external = zip(*(write_output(tmp_path / str(n), range(n)) for n in (12, 2)), strict=True)
     options = {"dataset": "d", "names": ["a", "b"], "settings": SETTINGS, "out": tmp_path / "o.json"}
     assert evaluate("difference", outputs=outputs[0], baseline=outputs[1], **text, **options, external=[*external]) == 2
-    assert "'MetricX ↓' has statistics of different shapes" in capsys.readouterr().err
+    first, second = (tmp_path / n / "test_t.jsonl" for n in ("12", "2"))
+    message = (
+        f"{tmp_path}/2/scores=1.txt: scores of {second} by 'MetricX ↓' are for 2 documents, but scores of {first} in "
+        f"{tmp_path}/12/scores=1.txt are for 12 sentences: write one score for each sentence in both files, or one for"
+    )
+    assert message in capsys.readouterr().err

@@ -3,6 +3,8 @@
 A model is imported directly, and by the command in a study, with the study's vocabulary and text pipeline.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -10,10 +12,13 @@ from core_fixtures import assert_close
 from published_models import CONFIGS, LINES, write_text
 
 from docmt.cli.main import main
+from docmt.corpora.suite_items import ContrastiveItem
+from docmt.decoding.contrastive_scoring import TargetScorer, score_suite
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Source, Translator
 from docmt.models.attention.layout import AttentionLayout
 from docmt.models.model_file import load_model
+from docmt.models.published.families import NEVER
 from docmt.models.published.importing import import_model
 from docmt.models.systems.transformer import sinusoids
 from docmt.text.vocabulary import EOS
@@ -64,8 +69,8 @@ def both(request, tmp_path_factory):
 
 
 def their_ids(family, symbols, trained, ids):
-    codes = ("__en__", "__de__") if family == "m2m_100" else ("en_XX", "de_DE")
-    names = dict(zip(("<en>", "<de>"), codes, strict=True))
+    codes = ("__en__", "__de__", "__fr__") if family == "m2m_100" else ("en_XX", "de_DE", "fr_XX")
+    names = dict(zip(("<en>", "<de>", "<fr>"), codes, strict=True))
     if family == "marian":
         names["<s>"] = "<pad>"
     return [symbols.index(names.get(symbol, symbol)) for symbol in trained.vocabulary.decode(ids)]
@@ -90,26 +95,25 @@ def our_states(trained, src, tgt):
 
 
 MAX_WORDS = 12
+USED = {"<s>", "<pad>", "<unk>", "<mask>", "en_XX", "de_DE", "fr_XX", "__en__", "__de__", "__fr__"}
+"""Symbols that docmt never generates."""
 
 
-def test_greedy_output_is_equal(both):
+def their_translations(both, lines, *, max_words=MAX_WORDS):
+    """Greedy translations by transformers, in their ids."""
     family, theirs, symbols, trained = both
-    settings = DecodingSettings(beam_size=1, max_length_ratio=1e-9, max_length_offset=MAX_WORDS)
-    sources = [Source([trained.encode(line, "src")]) for line in SENTENCES]
-    hypotheses = dict(Translator(trained, settings).translate_sources(sources))
     start = their_ids(family, symbols, trained, trained.marks.tgt_before)
     (end,) = their_ids(family, symbols, trained, [EOS])
-    used = {"<s>", "<pad>", "<unk>", "<mask>", "en_XX", "de_DE", "fr_XX", "__en__", "__de__", "__fr__"}
-    suppressed = [number for number, symbol in enumerate(symbols) if symbol in used]
-    for number, source in enumerate(sources):
+    suppressed = [number for number, symbol in enumerate(symbols) if symbol in USED]
+    for line in lines:
         output = theirs.generate(
-            torch.tensor([their_ids(family, symbols, trained, source.sentences[0])]),
+            torch.tensor([their_ids(family, symbols, trained, trained.encode(line, "src"))]),
             decoder_input_ids=torch.tensor([start]),
             decoder_start_token_id=start[0],
             num_beams=1,
             do_sample=False,
             min_new_tokens=1,
-            max_new_tokens=MAX_WORDS + 1,
+            max_new_tokens=max_words + 1,
             forced_bos_token_id=None,
             forced_eos_token_id=None,
             bad_words_ids=None,
@@ -117,5 +121,63 @@ def test_greedy_output_is_equal(both):
             eos_token_id=end,
         )[0].tolist()
         words = output[len(start) :]
-        words = words[: words.index(end)] if end in words else words[:MAX_WORDS]
+        yield words[: words.index(end)] if end in words else words[:max_words]
+
+
+def test_greedy_output_is_equal(both):
+    family, _, symbols, trained = both
+    settings = DecodingSettings(beam_size=1, max_length_ratio=1e-9, max_length_offset=MAX_WORDS)
+    sources = [Source([trained.encode(line, "src")]) for line in SENTENCES]
+    hypotheses = dict(Translator(trained, settings).translate_sources(sources))
+    for number, words in enumerate(their_translations(both, SENTENCES)):
         assert their_ids(family, symbols, trained, hypotheses[number].sentences[0]) == words
+
+
+def their_log_probability(both, src, tgt):
+    """Log probability of target ids, by a softmax over the published symbols that docmt's model has."""
+    family, theirs, symbols, trained = both
+    published = (trained.model.output_bias > NEVER).nonzero().flatten().tolist()
+    columns = their_ids(family, symbols, trained, published)
+    ids = [torch.tensor([their_ids(family, symbols, trained, side)]) for side in (src, tgt)]
+    with torch.no_grad():
+        logits = theirs(input_ids=ids[0], decoder_input_ids=ids[1][:, :-1]).logits[0]
+    labels = ids[1][0, 1:, None]
+    return (logits.gather(1, labels)[:, 0] - logits[:, columns].logsumexp(1)).sum()
+
+
+WINDOWS = [SENTENCES[:3], SENTENCES[3:6]]
+
+
+def test_joined_sentences_are_translated_as_one(both):
+    family, _, symbols, trained = both
+    max_words = 6
+    settings = DecodingSettings(beam_size=1, max_length_ratio=1e-9, max_length_offset=max_words, context="joined")
+    translator = Translator(trained, settings)
+    sources = [Source([trained.encode(line, "src") for line in lines]) for lines in WINDOWS]
+    joined = [" ".join(lines) for lines in WINDOWS]
+    expected = list(their_translations(both, joined, max_words=max_words))
+    for number, hypothesis, texts in translator.translate_texts(sources):
+        (words,) = hypothesis.sentences
+        assert their_ids(family, symbols, trained, words) == expected[number]
+        target = trained.marks.wrap(words, "tgt")
+        log_probability = their_log_probability(both, trained.encode(joined[number], "src"), target)
+        assert_close(torch.tensor(hypothesis.log_probability), log_probability, 1e-4)
+        assert len(texts) == 3
+        assert " ".join(filter(None, texts)) == translator.restore(hypothesis)[0]
+
+
+@pytest.mark.parametrize("is_prefix", [False, True])
+def test_candidates_are_scored_in_windows(both, is_prefix):
+    trained = replace(both[3], instance_settings={"max_sentences": 3})
+    src, first, second = SENTENCES[:4], SENTENCES[4:8], [*SENTENCES[4:7], SENTENCES[0]]
+    item = ContrastiveItem("a", "test", tuple(src), (tuple(first), tuple(second)), 0, is_prefix=is_prefix)
+    (row,) = score_suite([item], TargetScorer(trained, DecodingSettings(context="joined")))
+    for candidate, score in zip((first, second), row["scores"], strict=True):
+        expected = torch.tensor(0.0)
+        for part in (slice(0, 1), slice(1, 4)):  # counted from the tested sentence
+            ids = trained.encode(" ".join(src[part]), "src"), trained.encode(" ".join(candidate[part]), "tgt")
+            expected += their_log_probability(both, *ids)
+        if is_prefix:  # without the last `</s>`
+            words = trained.encode(" ".join(candidate[1:]), "tgt")[:-1]
+            expected -= their_log_probability(both, ids[0], ids[1]) - their_log_probability(both, ids[0], words)
+        assert_close(torch.tensor(score), expected, 1e-4)

@@ -33,7 +33,7 @@ STUDY = {
         },
     },
     "text": {"tokenization": "sentencepiece", "truecase": False, "normalize": True, "pretrained": NAME},
-    "instances": {"documents": {"max_tokens": 64}},
+    "instances": {"documents": {"max_tokens": 64}, "windows": {"max_sentences": 3}},
     "training": {
         "finetune": {
             "init_new_parameters": "zero",
@@ -58,7 +58,10 @@ STUDY = {
             "test": {"seen": ["mine/test"]},
         }
     },
-    "systems": {"g_transformer": {**MODEL, "architecture": "g_transformer", "init": {"pretrained": NAME}}},
+    "systems": {
+        "g_transformer": {**MODEL, "architecture": "g_transformer", "init": {"pretrained": NAME}},
+        "windows": {"instances": "windows", "init": {"pretrained": NAME}, "decoding": {"context": "joined"}},
+    },
 }
 
 
@@ -87,8 +90,13 @@ def test_published_model_is_fine_tuned(folder):
     assert trained.vocabulary.symbols == published.vocabulary(("en", "de")).symbols
     assert trained.model.settings.form.zero_start
     with (folder / "results/report/scores.csv").open(encoding="utf-8", newline="") as file:
-        scores = {row["metric"]: float(row["value"]) for row in csv.DictReader(file)}
-    assert scores["s-BLEU"] > 50, "it has learned the text by heart"
+        rows = list(csv.DictReader(file))
+    scores = {(row["system"], row["metric"]): row for row in rows}
+    assert float(scores["g_transformer", "s-BLEU"]["value"]) > 50, "it has learned the text by heart"
+    counts = "9 windows of joined sentences, with translations re-aligned to 20 sentences"
+    assert scores["windows", "s-BLEU"]["signature"].endswith(f"warning:{counts}")
+    assert counts in (folder / "results/report/report.html").read_text(encoding="utf-8")
+    assert load_model(folder / "results/own/runs/windows/seed1/model.pt").limits.max_sentences == 3
     record = json.loads((folder / study_folder(NAME) / "fetched.json").read_text(encoding="utf-8"))
     assert set(record.values()) == {"mirror"}
     noted = (folder / study_folder(NAME) / ".checksums").iterdir()

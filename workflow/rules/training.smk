@@ -93,6 +93,8 @@ rule models_import_for_study:
     params:
         fingerprint=plan.fingerprint("published_model"),
         folder=plan.param("published_model", "folder"),
+        settings=plan.settings("published_model"),  # `instances`, which limits documents of test sets
     shell:
-        "docmt models import-for-study {params.folder:q} --vocabulary {input.vocabulary} --pipeline {input.pipeline}"
+        "docmt models import-for-study {params.folder:q} --settings {params.settings:q}"
+        " --vocabulary {input.vocabulary} --pipeline {input.pipeline}"
         " --out {output} --fingerprint {params.fingerprint} 2> {log}"

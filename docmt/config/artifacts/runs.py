@@ -73,7 +73,8 @@ def instance_statistics(study: Study, dataset: str) -> Artifact:
 @artifact("models_import_for_study", stage="training")
 def published_model(study: Study, dataset: str, system: str) -> Artifact:
     """Published model as it is, for the text of a dataset."""
-    init = study.config.systems[system].init
+    row = study.config.systems[system]
+    init, limits = row.init, study.config.instances[row.instances].instances()
     assert isinstance(init, PretrainedInit)
     where = f"config.systems.{system}.init.pretrained"
     return Artifact(
@@ -83,7 +84,10 @@ def published_model(study: Study, dataset: str, system: str) -> Artifact:
             "vocabulary": vocabulary(study, dataset),
             "pipeline": pipeline(study, dataset),
         },
-        {"folder": published_folder(init.pretrained)},
+        {
+            "folder": published_folder(init.pretrained),
+            "settings": limits.model_dump(include={"max_tokens", "max_sentences"}),
+        },
     )
 
 

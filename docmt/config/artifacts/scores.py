@@ -16,7 +16,7 @@ from docmt.config.artifacts.runs import (
     runs_of,
 )
 from docmt.config.references import is_generative
-from docmt.config.systems import Run, run_names
+from docmt.config.systems import Run, has_cxmi, run_names
 from docmt.evaluation.metrics import COMET, CXMI, TRAINING, find_metric, scoring_packages
 
 COMET_PREFIX = "comet_"
@@ -216,7 +216,7 @@ def run_scores(study: Study, run: Run) -> dict[str, Artifact]:
     if study.config.evaluation.comet is not None:
         splits = [part for part in parts if part.startswith("test_")]
         by_part |= {f"{COMET_PREFIX}{split}": comet(study, *wildcards, split) for split in splits}
-    if CXMI in study.config.evaluation.metrics and not study.config.systems[run.system].has_user_output:
+    if CXMI in study.config.evaluation.metrics and has_cxmi(study.config, run.system):
         with_reference = [part for part in parts if not part.startswith("generated_")]
         by_part |= {f"{CXMI_PREFIX}{part}": cxmi(study, *wildcards, part) for part in with_reference}
     return by_part

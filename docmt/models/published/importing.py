@@ -8,6 +8,7 @@ from pathlib import Path
 from torch import Tensor
 
 from docmt.errors import UserError
+from docmt.instances.settings import InstancesSettings
 from docmt.models.model_file import TrainedModel, build_model
 from docmt.models.published.families import SAME, convert_weights, find_family, read_settings, read_weights
 from docmt.models.settings import ModelSettings
@@ -68,12 +69,17 @@ def import_model(
     return trained
 
 
-def import_for_study(folder: Path, vocabulary: Vocabulary, pipeline: TextPipeline) -> TrainedModel:
-    """Read a published sentence model for the text of a study, whose vocabulary has been built from this model."""
+def import_for_study(
+    folder: Path, vocabulary: Vocabulary, pipeline: TextPipeline, limits: InstancesSettings
+) -> TrainedModel:
+    """Read a published sentence model for the text of a study, whose vocabulary has been built from this model.
+
+    `limits` of the study's instances also apply to documents in suites.
+    """
     settings = read_settings(folder)
     weights = published_weights(folder, settings, vocabulary, (pipeline.src_lang, pipeline.tgt_lang))
     model = build_model(settings, len(vocabulary), weights, where=str(folder), mend="get its files again")
-    return TrainedModel(model, vocabulary, pipeline, {"max_tokens": MAX_TOKENS}, describe(imported=folder.name))
+    return TrainedModel(model, vocabulary, pipeline, limits.model_dump(), describe(imported=folder.name))
 
 
 def language_symbols(
