@@ -119,7 +119,7 @@ def _labels(cells: Sequence[ScoreCell], settings: ReportSettings) -> list[str]:
 def _contrasts(summary: pd.DataFrame, settings: ReportSettings) -> str:
     """Return a sentence on the best systems by phenomenon, and on phenomena where no system is above chance."""
     rows = name_suites(contrastive_scores(summary))
-    has_datasets = rows["dataset"].nunique() > 1
+    has_datasets = len(set(rows["dataset"])) > 1
     suites: dict[tuple[str, str], list[str]] = {}  # by systems and verb
     at_chance, led_by_chance, incomparable = [], [], []
     for (dataset, name), cells in _columns(rows, contrastive_layout(rows), settings).items():

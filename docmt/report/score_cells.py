@@ -115,10 +115,13 @@ def place_cells(rows: pd.DataFrame, layout: Layout) -> ScoreCells:
                 for heading in layout.metrics:
                     cells[labels][heading] = _score_cell(labels, heading, scores[labels].get(heading), layout)
         if layout.last is not None:
-            value_name = "mean" if layout.last == CHANCE else "n"
-            cells[*of_group, layout.last] = {
-                heading: ScoreCell(**{value_name: last_values.get((*of_group, heading))}) for heading in layout.metrics
-            }
+            cells[*of_group, layout.last] = {heading: ScoreCell() for heading in layout.metrics}
+            for heading, cell in cells[*of_group, layout.last].items():
+                value = last_values.get((*of_group, heading), NAN)
+                if layout.last == CHANCE:
+                    cell.mean = value
+                else:
+                    cell.n = value
     return cells
 
 
@@ -328,7 +331,7 @@ def _full_values(cells: ScoreCells, layout: Layout) -> pd.DataFrame:
             values[name] = cell.mean
             values[f"{name} sd"] = cell.sd
             values[f"{name} seeds"] = cell.seeds
-            values[f"{name} n"] = None if is_missing(cell.n) else round(cell.n)
+            values[f"{name} n"] = None if cell.n is None or is_missing(cell.n) else round(cell.n)
             for test, attribute in TESTS.items():
                 values[f"{name} {test}"] = getattr(cell.test, attribute, None)
             values[f"{name} published"] = cell.published
