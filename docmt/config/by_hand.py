@@ -26,9 +26,10 @@ def describe_by_hand(study: Study) -> str:
         folders = [Path(out)]
         if mirror:
             folders.append(Path(mirror, entry.family.mirror_folder))
-        manual = [name for name in entry.file_names([split]) if not entry.family.files[name].addresses]
-        if not all(any(mirrored(folder, name) for folder in folders) for name in manual):
-            commands[f"{corpus}/{split}"] = f"docmt corpora fetch --corpus {corpus} --splits {split} --out {out}"
+        for name in entry.file_names([split]):
+            is_manual = not entry.family.files[name].addresses
+            if is_manual and not any(mirrored(folder, name) for folder in folders):
+                commands[f"{corpus}/{split}"] = f"docmt corpora fetch --corpus {corpus} --splits {split} --out {out}"
     if not commands:
         return ""
     splits = sorted(commands)

@@ -2,6 +2,7 @@
 
 import itertools
 from collections import Counter
+from dataclasses import replace
 
 from docmt.config.discourse import PLAIN_PARSERS, TREEBANKS
 from docmt.config.references import check_reference, check_suite, is_generative
@@ -18,6 +19,7 @@ from docmt.config.systems import (
     list_runs,
     model_settings,
     run_names,
+    system_runs,
     text_settings,
     training_settings,
 )
@@ -64,7 +66,8 @@ def _check_dataset(config: Config, name: str, dataset: DatasetSettings) -> None:
         check_target_language(config.evaluation, dataset.tgt_lang)
     except UserError as error:
         raise UserError(f"{where}.tgt_lang: {error}") from None
-    if (lang := dataset.monolingual_lang) is not None and lang not in dataset.languages:
+    lang = dataset.monolingual_lang
+    if lang is not None and lang not in dataset.languages:
         raise UserError(f"{where}.monolingual_lang: {lang!r} must be src_lang or tgt_lang")
     if lang is not None and not dataset.monolingual:
         raise UserError(f"{where}: monolingual_lang is set, but monolingual is empty")
@@ -87,9 +90,10 @@ def _check_dataset(config: Config, name: str, dataset: DatasetSettings) -> None:
     for reference in dataset.suites:
         check_suite(config, reference, languages=dataset.languages, where=f"{where}.suites")
         suite = reference.split("/")[1]
-        if (other := names.get(suite.lower())) is not None:  # some disks ignore case
-            raise UserError(f"{where}.suites: {other!r} and {reference!r} would both be called {suite!r}")
-        names[suite.lower()] = reference
+        key = suite.lower()  # some disks ignore case
+        if key in names:
+            raise UserError(f"{where}.suites: {names[key]!r} and {reference!r} would both be called {suite!r}")
+        names[key] = reference
 
 
 def _check_filters(config: Config, name: str, dataset: DatasetSettings) -> None:
@@ -97,9 +101,13 @@ def _check_filters(config: Config, name: str, dataset: DatasetSettings) -> None:
         where = f"config.datasets.{name}.filters"
         references = dict.fromkeys(look_up(dataset.parallel_parts(), part, where=where, what="part"))
         filters = look_up(config.corpora.filters, row, where=f"{where}.{part}", what="filter")
-        if (filters.on_failure == "mask" or filters.max_test_overlap is not None) and part not in TRAINED_ON:
-            key = "max_test_overlap" if filters.on_failure != "mask" else "on_failure 'mask'"
-            raise UserError(f"{where}.{part}: {key} of filter {row!r} applies only to training data")
+        training_keys = []
+        if filters.on_failure == "mask":
+            training_keys.append("on_failure 'mask'")
+        if filters.max_test_overlap is not None:
+            training_keys.append("max_test_overlap")
+        if training_keys and part not in TRAINED_ON:
+            raise UserError(f"{where}.{part}: {training_keys[0]} of filter {row!r} applies only to training data")
         for lang in filters.scripts:
             where = f"config.corpora.filters.{row}.scripts"
             look_up(dict.fromkeys(dataset.part_languages(part)), lang, where=where, what="language")
@@ -140,20 +148,20 @@ def _check_discourse(config: Config) -> None:
 def _tree_parts(name: str, dataset: DatasetSettings, *, with_pairs: bool) -> dict[str, list[str]]:
     """Return all texts that a system can read trees for, as `DATASET/PART`, with their references."""
     parts = dataset.parallel_parts() if with_pairs else dataset.parts()
-    parts |= {f"suite_{suite}": [dataset.suite_reference(suite)] for suite in dataset.suite_names()}
+    for suite in dataset.suite_names():
+        parts[f"suite_{suite}"] = [dataset.suite_reference(suite)]
     return {f"{name}/{part}": references for part, references in parts.items()}
 
 
 def _check_system(config: Config, name: str, system: SystemSettings) -> None:
     where = f"config.systems.{name}"
     if system.has_user_output:
-        datasets = config.datasets.items()
-        tests = {f"{dataset}/{test}": None for dataset, row in datasets for test in row.test}
         for test in system.hypotheses:
-            look_up(tests, test, where=f"{where}.hypotheses", what="test set")
-        suites = {
-            f"{dataset}/{reference.split('/')[1]}": reference for dataset, row in datasets for reference in row.suites
-        }
+            look_up(config.test_sets(), test, where=f"{where}.hypotheses", what="test set")
+        suites = {}
+        for dataset, row in config.datasets.items():
+            for reference in row.suites:
+                suites[f"{dataset}/{reference.split('/')[1]}"] = reference
         for suite in system.log_probabilities:
             reference = look_up(suites, suite, where=f"{where}.log_probabilities", what="suite")
             if is_generative(config, reference):
@@ -201,18 +209,23 @@ def _check_system(config: Config, name: str, system: SystemSettings) -> None:
 
 def _check_external_scores(config: Config, metric: str, by_test: dict[str, dict[str, str]]) -> None:
     """Raise UserError for score files without a scored test set or run."""
-    tests = {f"{dataset}/{test}": dataset for dataset, row in config.datasets.items() for test in row.test}
     for test, by_run in by_test.items():
         where = f"config.evaluation.external.{metric}"
-        dataset = look_up(tests, test, where=where, what="test set")
+        dataset = look_up(config.test_sets(), test, where=where, what="test set")
         runs = [run for run in list_runs(config) if run.dataset == dataset and config.systems[run.system].evaluate]
-        seeds = Counter(run.system for run in runs)
-        names = {name: run for run in runs for name in run_names(run)[: 2 if seeds[run.system] == 1 else 1]}
+        n_seeds = Counter(run.system for run in runs)
+        names: dict[str, Run] = {}
+        for run in runs:
+            full_name, short_name = run_names(run)
+            names[full_name] = run
+            if n_seeds[run.system] == 1:
+                names[short_name] = run
         used: dict[Run, str] = {}
         for name in by_run:
             run = look_up(names, name, where=f"{where}.{test}", what="run")
             check_output(config, run.system, test, is_suite=False, where=f"{where}.{test}")
-            if (other := used.setdefault(run, name)) != name:
+            other = used.setdefault(run, name)
+            if other != name:
                 raise UserError(f"{where}.{test}: {other!r} and {name!r} are the same run; remove one")
 
 
@@ -240,9 +253,12 @@ def _check_trees(config: Config, system: str) -> None:
                         f"{where}.gold: {reference!r} in dataset {name!r} is not a generated corpus, so it has no gold "
                         "trees: use a segmenter and a parser"
                     )
-            rows = [config.corpora.filters[row] for row in dataset.filters.values()]
-            if any(row.on_failure != "mask" or row.max_test_overlap is not None for row in rows):
-                raise UserError(f"{where}.gold: trees need whole documents: filters of {name!r} need on_failure mask")
+            for row_name in dataset.filters.values():
+                filters = config.corpora.filters[row_name]
+                if filters.on_failure != "mask" or filters.max_test_overlap is not None:
+                    raise UserError(
+                        f"{where}.gold: trees need whole documents: filters of {name!r} need on_failure mask"
+                    )
             # Trees of a generated corpus belong to its English side.
             if dataset.src_lang != "en":
                 raise UserError(
@@ -268,10 +284,10 @@ def _check_frozen(config: Config, name: str, training: TrainingSettings) -> None
 
 
 def _check_tasks(config: Config, name: str, tasks: list[TaskName]) -> None:
-    for run in list_runs(config):
+    for run in system_runs(config, name):
         dataset = config.datasets[run.dataset]
         for task, part in PARTS_OF_TASKS.items():
-            if run.system == name and task in tasks and not getattr(dataset, part):
+            if task in tasks and not getattr(dataset, part):
                 raise UserError(
                     f"config.systems.{name}: its training has the task {task!r}, but "
                     f"config.datasets.{run.dataset}.{part} is empty: add data there, or remove the task"
@@ -280,10 +296,9 @@ def _check_tasks(config: Config, name: str, tasks: list[TaskName]) -> None:
 
 def _check_runs_of(config: Config, name: str, origin: str, *, where: str) -> None:
     # A run starts from the model with the same dataset and seed. Otherwise seeds would not be independent samples.
-    runs = list_runs(config)
-    have = {(run.dataset, run.seed) for run in runs if run.system == origin}
-    for run in runs:
-        if run.system == name and (run.dataset, run.seed) not in have:
+    origin_runs = system_runs(config, origin)
+    for run in system_runs(config, name):
+        if replace(run, system=origin) not in origin_runs:
             raise UserError(
                 f"{where}: {origin!r} has no run on dataset {run.dataset!r} with seed {run.seed}; compare datasets "
                 "and seeds of both systems"
@@ -298,19 +313,22 @@ def _check_init(config: Config, name: str) -> None:
         return
     where = f"config.systems.{name}"
     look_up(config.systems, system.init_system, where=f"{where}.init", what="system")
-    chain = [name]
-    while (origin := config.systems[chain[-1]].init_system) is not None:
+    chain: list[str] = []
+    origin: str | None = name
+    while origin is not None:
         if origin in chain:
             raise UserError(f"{where}.init: cycle of initial models: {' ← '.join([*chain, origin])}")
-        look_up(config.systems, origin, where=f"config.systems.{chain[-1]}.init", what="system")
         chain.append(origin)
+        origin = config.systems[origin].init_system
+        if origin is not None:
+            look_up(config.systems, origin, where=f"config.systems.{chain[-1]}.init", what="system")
     check_trained(config, system.init_system, where=f"{where}.init")
     _check_runs_of(config, name, system.init_system, where=f"{where}.init")
     mine, theirs = model_settings(config, name), model_settings(config, system.init_system)
     shapes, initial_shapes = mine.shapes(), theirs.shapes()
     # A shape that only one of the models has belongs to a part that the other model lacks.
-    for key in [key for key in shapes if key in initial_shapes]:
-        if shapes[key] != initial_shapes[key]:
+    for key in shapes:
+        if key in initial_shapes and shapes[key] != initial_shapes[key]:
             raise UserError(
                 f"{where}.model.{key} is {shapes[key]}, but config.systems.{system.init}.model.{key} is "
                 f"{initial_shapes[key]}: both must be equal"
@@ -329,10 +347,10 @@ def _check_init(config: Config, name: str) -> None:
 
 def _check_pretrained(config: Config, name: str, init: PretrainedInit) -> None:
     # Published embedding rows follow the order of the published pieces.
-    for dataset in dict.fromkeys(run.dataset for run in list_runs(config) if run.system == name):
-        folder = text_settings(config, dataset).pretrained
+    for run in system_runs(config, name):
+        folder = text_settings(config, run.dataset).pretrained
         if folder != init.pretrained:
             raise UserError(
                 f"config.systems.{name}.init.pretrained is {init.pretrained!r}, but text.pretrained of dataset "
-                f"{dataset!r} is {folder!r}: the subword model must match the pretrained model"
+                f"{run.dataset!r} is {folder!r}: the subword model must match the pretrained model"
             )

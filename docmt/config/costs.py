@@ -21,7 +21,9 @@ CHECKPOINT_MODELS = 4
 def describe_costs(study: Study) -> list[str]:
     """Return lines on the data and the costs of a study, for a terminal. Empty without catalog data or trainings."""
     config, sources, runs = study.config, _catalog_sources(study), trained_runs(study)
-    lines = [f"data: {', '.join(sources)}"] if sources else []
+    lines = []
+    if sources:
+        lines.append(f"data: {', '.join(sources)}")
     if runs:
         facts = [_describe_updates(config, runs), _describe_gpus(config, runs)]
         n_bytes = sum(_count_bytes(config, run) for run in runs)
@@ -52,14 +54,21 @@ def _catalog_sources(study: Study) -> list[str]:
 
 
 def _describe_updates(config: Config, runs: list[Run]) -> str:
-    limits = [training_settings(config, run.system).max_steps for run in runs]
-    maxima = [limit for limit in limits if limit is not None]
+    limits = _update_limits(config, runs)
     trainings = f"{len(runs)} training{'s' * (len(runs) > 1)}"
-    if not maxima:
+    if not limits:
         return f"{trainings}, number of updates unknown (until validation losses stop falling)"
-    n_others = len(limits) - len(maxima)
-    others = f" in {len(maxima)}, unknown in the other{'s' * (n_others > 1)}" if n_others else ""
-    return f"{trainings}, at most {sum(maxima):,} updates{others}"
+    text = f"{trainings}, at most {sum(limits):,} updates"
+    n_others = len(runs) - len(limits)
+    if n_others:
+        text += f" in {len(limits)}, unknown in the other{'s' * (n_others > 1)}"
+    return text
+
+
+def _update_limits(config: Config, runs: list[Run]) -> list[int]:
+    """Return the maximum numbers of updates that the configuration sets."""
+    limits = [training_settings(config, run.system).max_steps for run in runs]
+    return [limit for limit in limits if limit is not None]
 
 
 def _describe_gpus(config: Config, runs: list[Run]) -> str:
@@ -69,9 +78,10 @@ def _describe_gpus(config: Config, runs: list[Run]) -> str:
     if not measured:
         return ""
     rate = f"{GPU_HOURS} GPU-hours per 100,000 updates of size {MEASURED_SIZE} on an H100"
-    limits = [training_settings(config, run.system).max_steps for run in measured]
-    n_updates = sum(limit for limit in limits if limit is not None)
-    return f"{rate} (at most {n_updates * GPU_HOURS / 1e5:,.0f} for the known updates)" if n_updates else rate
+    n_updates = sum(_update_limits(config, measured))
+    if not n_updates:
+        return rate
+    return f"{rate} (at most {n_updates * GPU_HOURS / 1e5:,.0f} for the known updates)"
 
 
 def _count_bytes(config: Config, run: Run) -> float:

@@ -28,29 +28,31 @@ def check_line_counts(study: Study) -> None:
     config = study.config
     for dataset, row in config.datasets.items():
         for test in row.test:
-            outputs = [system.hypotheses.get(f"{dataset}/{test}") for system in config.systems.values()]
-            files = [Path(file) for file in outputs if file]
+            key = f"{dataset}/{test}"
+            outputs = [system.hypotheses[key] for system in config.systems.values() if key in system.hypotheses]
             references = [Path(file) for file in row.references.get(test, ())]
-            scores = {}
+            scores: dict[str, list[tuple[str, Path]]] = {}
             for metric, tests in config.evaluation.external.items():
-                scores[metric] = [(run, Path(file)) for run, file in tests.get(f"{dataset}/{test}", {}).items()]
-            if (files or references or any(scores.values())) and (content := _read_test(study, dataset, test)):
+                scores[metric] = [(system, Path(file)) for system, file in tests.get(key, {}).items()]
+            needs_content = outputs or references or any(scores.values())
+            content = _read_test(study, dataset, test) if needs_content else None
+            if content is not None:
                 index, reference = content
                 read_more_references(references, index, reference)
-                for file in files:
-                    read_user_hypotheses(file, index, reference, tgt_lang=row.tgt_lang)
-                for metric, by_run in scores.items():
-                    read_metric_scores(metric, by_run, index)
+                for file in outputs:
+                    read_user_hypotheses(Path(file), index, reference, tgt_lang=row.tgt_lang)
+                for metric, files in scores.items():
+                    read_metric_scores(metric, files, index)
         for suite in row.suite_names():
+            key = f"{dataset}/{suite}"
             corpus, split = row.suite_reference(suite).split("/")
-            outputs = [system.log_probabilities.get(f"{dataset}/{suite}") for system in config.systems.values()]
-            files = [Path(file) for file in outputs if file]
-            if files and corpus in config.corpora.custom:
+            systems = [system for system in config.systems.values() if key in system.log_probabilities]
+            if systems and corpus in config.corpora.custom:
                 where = f"config.corpora.custom.{corpus}"
                 converted, _ = convert_suite(readable_corpus(config, corpus), split, folder=CORPUS_FOLDER, where=where)
                 items = [read_contrastive(item, where) for item in json.loads(json.dumps(converted))]  # with lists
-                for file in files:
-                    read_user_log_probabilities(file, items)
+                for system in systems:
+                    read_user_log_probabilities(Path(system.log_probabilities[key]), items)
 
 
 def _read_test(study: Study, dataset: str, test: str) -> tuple[DocumentIndex, list[str]] | None:
@@ -60,19 +62,24 @@ def _read_test(study: Study, dataset: str, test: str) -> tuple[DocumentIndex, li
     split = f"test_{test}"
     names = [reference.split("/") for reference in row.test[test]]
     if split not in row.filters and all(corpus in config.corpora.custom for corpus, _ in names):
-        documents = []
+        ids: list[str] = []
+        lengths: list[int] = []
+        sentences: list[str] = []
         for corpus, name in names:
             where = f"config.corpora.custom.{corpus}"
-            corpus_documents, _ = read_split(
+            documents, _ = read_split(
                 readable_corpus(config, corpus), name, folder=CORPUS_FOLDER, languages=row.languages, where=where
             )
-            documents += [(f"{corpus}.{name}/{document.id}", document.tgt) for document in corpus_documents]
-        index = DocumentIndex(tuple(name for name, _ in documents), tuple(len(tgt) for _, tgt in documents))
-        return index, [sentence for _, tgt in documents for sentence in tgt]
+            for document in documents:
+                ids.append(f"{corpus}.{name}/{document.id}")
+                lengths.append(len(document.tgt))
+                sentences += document.tgt
+        return DocumentIndex(tuple(ids), tuple(lengths)), sentences
     prepared = dataset_split(study, dataset, split)
     prefix = Path(paths.SPLIT.format(dataset=dataset, languages="-".join(row.languages), split=split))
     files = [index_path(prefix), text_path(prefix, row.tgt_lang)]
-    # Text of an older configuration can have other sentences.
-    if all(file.exists() and repr(prepared.fingerprint) in read_record(str(file)).get("params", []) for file in files):
-        return read_reference(prefix, languages=[row.tgt_lang])
-    return None
+    for file in files:
+        # Text of an older configuration can have other sentences.
+        if not file.exists() or repr(prepared.fingerprint) not in read_record(str(file)).get("params", []):
+            return None
+    return read_reference(prefix, languages=[row.tgt_lang])

@@ -46,10 +46,8 @@ def _construct_mapping(loader: _StrictLoader, node: yaml.MappingNode) -> dict[An
                 None, None, f"duplicate key {key!r} (lines {seen[key]} and {line})", key_node.start_mark
             )
         seen[key] = line
-    loader.flatten_mapping(node)  # after the look at duplicates: a merged key may be overridden on purpose
-    return {
-        loader.construct_object(key, deep=True): loader.construct_object(value, deep=True) for key, value in node.value
-    }
+    # Also reads the merged keys. They are no duplicates, because they can be overridden on purpose.
+    return loader.construct_mapping(node, deep=True)
 
 
 _StrictLoader.add_constructor("tag:yaml.org,2002:map", _construct_mapping)
@@ -111,8 +109,10 @@ def _check_characters(values: Any, where: str) -> None:
     elif isinstance(values, list):
         for number, value in enumerate(values):
             _check_characters(value, f"{where}.{number}")
-    elif isinstance(values, str) and (match := CONTROL.search(values)):
-        raise UserError(f"{where}: contains the control character U+{ord(match[0]):04X}; remove it")
+    elif isinstance(values, str):
+        match = CONTROL.search(values)
+        if match is not None:
+            raise UserError(f"{where}: contains the control character U+{ord(match[0]):04X}; remove it")
 
 
 def read_config_files(paths: Iterable[Path]) -> dict[str, Any]:

@@ -48,37 +48,41 @@ def replace_manual(page: str, *, where: str) -> str:
 def _section(path: str, classes: list[type[BaseModel]]) -> str:
     # Alternative classes in one place list what they share first, so that each key is explained once.
     lines = [f"## `{path}`" if path else "## Sections", ""]
-    keys = {cls: dict(_keys(cls)) for cls in classes}
-    shared = {
-        name: text for name, text in keys[classes[0]].items() if all(keys[cls].get(name) == text for cls in classes)
-    }
     if path.startswith(FOLDED):
         for cls in classes:
-            defaults = {name: _default(field).strip("`") for name, field in cls.model_fields.items()}
-            listed = ", ".join(f"`{name}: {value}`" for name, value in defaults.items() if value)
-            lines += [f"{_one_line(cls.__doc__)} {listed}", ""]
+            defaults = []
+            for name, field in cls.model_fields.items():
+                default = _default(field).strip("`")
+                if default:
+                    defaults.append(f"`{name}: {default}`")
+            lines += [f"{_one_line(cls.__doc__)} {', '.join(defaults)}", ""]
         return "\n".join(lines)
+    descriptions = [list(_keys(cls)) for cls in classes]
+    shared = [text for text in descriptions[0] if all(text in texts for texts in descriptions)]
     if len(classes) == 1:
-        lines += [_one_line(classes[0].__doc__), ""] if path else []
-        return "\n".join([*lines, *shared.values(), ""])
-    lines += [*shared.values(), ""] if shared else []
-    for cls in classes:
+        if path:
+            lines += [_one_line(classes[0].__doc__), ""]
+        return "\n".join([*lines, *shared, ""])
+    if shared:
+        lines += [*shared, ""]
+    for cls, texts in zip(classes, descriptions, strict=True):
         heading = [f"`{name}: {value}`" for name, value in fixed_values(cls).items()]
         lines.append(f"- {': '.join([*heading, _one_line(cls.__doc__)])}")
-        lines += [f"  {text}" for name, text in keys[cls].items() if name not in shared]
+        lines += [f"  {text}" for text in texts if text not in shared]
     return "\n".join([*lines, ""])
 
 
-def _keys(cls: type[BaseModel]) -> Iterator[tuple[str, str]]:
+def _keys(cls: type[BaseModel]) -> Iterator[str]:
     schema = cls.model_json_schema()
     for name, field in cls.model_fields.items():
         if name in fixed_values(cls):
             continue  # the heading has it
         kind = _schema_type(schema["properties"][name], schema.get("$defs", {}))
-        if (default := _default(field)) == "`null`":
+        default = _default(field)
+        if default == "`null`":
             kind = kind.removesuffix(" or null")  # said once, at the head of the page
         facts = "; ".join(filter(None, (kind, default)))
-        yield name, f"- `{name}` ({facts}): {_one_line(field.description)}"
+        yield f"- `{name}` ({facts}): {_one_line(field.description)}"
 
 
 def _one_line(text: str | None) -> str:
@@ -89,9 +93,9 @@ def _default(field: FieldInfo) -> str:
     if field.is_required():
         return "required"
     value = field.get_default(call_default_factory=True)
-    if value is PydanticUndefined or isinstance(value, Settings):
+    if value is PydanticUndefined or isinstance(value, Settings) or value in ({}, [], ""):
         return ""
-    return "" if value in ({}, [], "") else f"`{json.dumps(value, ensure_ascii=False)}`"
+    return f"`{json.dumps(value, ensure_ascii=False)}`"
 
 
 def _schema_type(schema: dict[str, Any], definitions: dict[str, Any]) -> str:
@@ -110,7 +114,9 @@ def _schema_type(schema: dict[str, Any], definitions: dict[str, Any]) -> str:
         return f"list of {_schema_type(schema.get('items', {}), definitions)}"
     if kind == "object":
         below = schema.get("additionalProperties")
-        return f"names → {_schema_type(below, definitions)}" if isinstance(below, dict) else "mapping"
+        if isinstance(below, dict):
+            return f"names → {_schema_type(below, definitions)}"
+        return "mapping"
     names = {"integer": "integer", "string": "text", "boolean": "boolean"}
     words = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
     bounds = [f"{sign} {schema[key]:g}" for key, sign in words.items() if key in schema]

@@ -25,8 +25,9 @@ def _split_reference(reference: str) -> str:
 
 def _language(code: str) -> str:
     if not re.fullmatch(r"[a-z]{2,3}", code):
-        language = language_of(code)
-        example = language if re.fullmatch(r"[a-z]{2,3}", language) else "en"
+        example = language_of(code)
+        if not re.fullmatch(r"[a-z]{2,3}", example):
+            example = "en"
         raise ValueError(f"a language is a code of two or three lowercase letters, such as {example}")
     return code
 

@@ -20,23 +20,27 @@ def paper_columns(config: Config, system: str) -> dict[str, str]:
     if row.is_published:
         return {"Input": "windows" if decoding_settings(config, system).context == "joined" else "sentences"}
     trainings = [training_settings(config, name) for name in training_chain(config, system)]  # the last one first
-    is_alone = (
-        decoding_settings(config, system).context == "none",
-        model_settings(config, system).sees_single_sentences,
-        config.instances[config.systems[system].instances].max_sentences == 1,
-    )
     facts = {
-        "Bi-sent": YES if any("pairs" in training.tasks for training in trainings) else NO,
-        "Mo-doc": YES if any("restoration" in training.tasks for training in trainings) else NO,
+        "Bi-sent": NO,
+        "Mo-doc": NO,
         "Fine-tuning tasks": ", ".join(trainings[0].tasks),
-        "Input": "sentences" if any(is_alone) else "documents",
+        "Input": "documents",
         **_shape_facts(config, system, trainings[0]),
     }
-    restoration = next((training.restoration for training in trainings if "restoration" in training.tasks), None)
-    if restoration is not None:
-        kinds = {"CA-GSR": restoration.gap_ratio, "CA-MSR": restoration.mask_ratio}
-        facts["Gap ratio"] = f"{100 * restoration.gap_ratio:g}%"
-        facts["Objective"] = " + ".join(kind for kind, ratio in kinds.items() if ratio) or "none"
+    if (
+        decoding_settings(config, system).context == "none"
+        or model_settings(config, system).sees_single_sentences
+        or config.instances[row.instances].max_sentences == 1
+    ):
+        facts["Input"] = "sentences"
+    for training in reversed(trainings):  # the last restoration counts
+        if "pairs" in training.tasks:
+            facts["Bi-sent"] = YES
+        if "restoration" in training.tasks:
+            facts["Mo-doc"] = YES
+            kinds = {"CA-GSR": training.restoration.gap_ratio, "CA-MSR": training.restoration.mask_ratio}
+            facts["Gap ratio"] = f"{100 * training.restoration.gap_ratio:g}%"
+            facts["Objective"] = " + ".join(kind for kind, ratio in kinds.items() if ratio) or "none"
     return facts
 
 
@@ -48,7 +52,8 @@ def _shape_facts(config: Config, system: str, training: TrainingSettings) -> dic
         "Instance length": str(config.instances[config.systems[system].instances].max_tokens),
         "Size": owner.size,
     }
-    if (subset := config.instances[owner.instances].subset) is not None:
+    subset = config.instances[owner.instances].subset
+    if subset is not None:
         facts["Training instances"] = str(subset)
     mixed = [attention.upper_layers for attention in model.attentions.values() if len(attention.patterns()) > 1]
     if mixed:

@@ -58,10 +58,14 @@ class Plan:
 
     def files(self) -> dict[str, Artifact]:
         """Return all files that jobs make, intermediate text included, with the artifacts that they belong to."""
+        files: dict[str, Artifact] = {}
         artifacts = all_artifacts(self.study)
-        # User-supplied tree files also belong to an artifact of the study.
-        user_files = {file.file for file in artifacts if isinstance(file, UserFile)}
-        return {path: artifact for artifact in artifacts for path in artifact.files if path not in user_files}
+        for artifact in artifacts:
+            files |= dict.fromkeys(artifact.files, artifact)
+        for artifact in artifacts:
+            if isinstance(artifact, UserFile):  # user-supplied tree files also belong to an artifact of the study
+                del files[artifact.file]
+        return files
 
     def training_priority(self, wildcards: Any) -> float:
         """Return a training's priority. It grows with the number of waiting trainings and their updates."""
@@ -124,8 +128,8 @@ class Plan:
         """
 
         def text(declared: Artifact) -> str:
-            trained = [model.fingerprint for model in declared.sources(name) if model.stage == "training"]
-            return " ".join(option_words(f"{name}-fingerprint", trained))
+            fingerprints = [model.fingerprint for model in declared.sources(name) if model.stage == "training"]
+            return " ".join(option_words(f"{name}-fingerprint", fingerprints))
 
         return self._of(artifact, text)
 
@@ -141,7 +145,8 @@ class Plan:
         def of(wildcards: Any) -> Any:
             values = dict(wildcards.items())
             # Paths contain a direction such as `en-de`. Monolingual and bilingual rules only differ in these wildcards.
-            values.setdefault("languages", "-".join(values[key] for key in ("src", "tgt", "lang") if key in values))
+            languages = [values[key] for key in ("src", "tgt", "lang") if key in values]
+            values.setdefault("languages", "-".join(languages))
             return read(declaration(self.study, *(values[name] for name in declaration.wildcard_names)))
 
         return of
@@ -181,12 +186,13 @@ class Plan:
 
     def row_pattern(self, section: str, *, where: str = "", unless: str = "") -> str:
         """Pattern for row names in a config section, optionally filtered by an attribute."""
-        rows = operator.attrgetter(section)(self.config)
-        return wildcard_regex(
-            name
-            for name, row in rows.items()
-            if (not where or getattr(row, where)) and not (unless and getattr(row, unless))
-        )
+        names = []
+        for name, row in operator.attrgetter(section)(self.config).items():
+            is_wanted = not where or getattr(row, where)
+            is_excluded = unless and getattr(row, unless)
+            if is_wanted and not is_excluded:
+                names.append(name)
+        return wildcard_regex(names)
 
     def scope_pattern(self) -> str:
         """Pattern for score table scopes: the study, a dataset, or a system on a dataset."""
@@ -195,11 +201,13 @@ class Plan:
 
     def split_pattern(self) -> str:
         """Pattern for all split names (datasets, corpora, suites and treebanks)."""
-        datasets = self.config.datasets.values()
-        parts = [(name, references) for dataset in datasets for name, references in dataset.all_parts().items()]
-        members = [reference.split("/")[1] for _, references in parts for reference in references]
-        suites = [suite for dataset in datasets for suite in dataset.suite_names()]
-        return wildcard_regex(dict.fromkeys([*(name for name, _ in parts), *members, *suites, TREEBANK_SPLIT]))
+        names = {TREEBANK_SPLIT: None}
+        for dataset in self.config.datasets.values():
+            names |= dict.fromkeys(dataset.suite_names())
+            for part, references in dataset.all_parts().items():
+                names[part] = None
+                names |= dict.fromkeys(reference.split("/")[1] for reference in references)
+        return wildcard_regex(names)
 
     def catalog_pattern(self) -> str:
         """Pattern for catalog corpora, except corpora that the config replaces."""
@@ -216,14 +224,15 @@ class Plan:
 
     def filtered_pattern(self) -> str:
         """Pattern for datasets with filters. It only matches paths to filtered parts."""
-        datasets = self.config.datasets.items()
-        return wildcard_regex(rf"{name}(?=/corpora/[^/]+/{part}\.)" for name, row in datasets for part in row.filters)
+        patterns = []
+        for name, row in self.config.datasets.items():
+            patterns += [rf"{name}(?=/corpora/[^/]+/{part}\.)" for part in row.filters]
+        return wildcard_regex(patterns)
 
     def generator_pattern(self, generator: str) -> str:
         """Pattern for corpora that a generator writes."""
-        return wildcard_regex(
-            name for name, row in self.config.corpora.controlled.items() if row.generator == generator
-        )
+        corpora = self.config.corpora.controlled
+        return wildcard_regex(name for name in corpora if corpora[name].generator == generator)
 
 
 def _score_fingerprints(artifact: Artifact) -> Iterator[str]:
@@ -236,7 +245,10 @@ def _score_fingerprints(artifact: Artifact) -> Iterator[str]:
 
 
 def _as_options(values: Mapping[str, Any], names: Iterable[str]) -> str:
-    return shlex.join(word for name in names for word in option_words(name, values.get(name)))
+    words = []
+    for name in names:
+        words += option_words(name, values.get(name))
+    return shlex.join(words)
 
 
 def scale_with_attempt(**amounts: int) -> dict[str, Callable[[Any, int], int]]:
@@ -259,13 +271,16 @@ def text_job_threads(wildcards: Any, input: Any) -> int:
 
 def annotation_job_threads(wildcards: Any, input: Any) -> int:
     """Return the threads for a rule that segments and parses a text, or one of `n_shards` parts."""
-    text = [file for file in input if not file.endswith(".pt")]
-    return _count_processes(text, BYTES_PER_ANNOTATOR * int(wildcards.get("n_shards", 1)))
+    texts = [file for file in input if not file.endswith(".pt")]
+    return _count_processes(texts, BYTES_PER_ANNOTATOR * int(wildcards.get("n_shards", 1)))
 
 
 def _count_processes(files: Iterable[str], bytes_per_process: int) -> int:
-    sizes = [Path(file).stat().st_size for file in files if Path(file).exists()]
-    return min(1 + sum(sizes) // bytes_per_process, MAX_PROCESSES)
+    n_bytes = 0
+    for file in map(Path, files):
+        if file.exists():
+            n_bytes += file.stat().st_size
+    return min(1 + n_bytes // bytes_per_process, MAX_PROCESSES)
 
 
 def wildcard_regex(names: Iterable[str]) -> str:

@@ -39,8 +39,9 @@ def readable_corpus(config: Config, corpus: str) -> ReadableCorpus:
     """Return the description for a corpus that is read from files (user-supplied, mtdata or catalog)."""
     if corpus in config.corpora.mtdata:
         return config.corpora.mtdata[corpus].as_corpus()
-    custom = config.corpora.custom.get(corpus)
-    return custom if custom is not None else load_catalog()[corpus].corpus
+    if corpus in config.corpora.custom:
+        return config.corpora.custom[corpus]
+    return load_catalog()[corpus].corpus
 
 
 def corpus_languages(config: Config, corpus: str) -> tuple[str, ...]:
@@ -82,7 +83,8 @@ def check_suite(config: Config, reference: str, *, languages: tuple[str, str], w
     _check_name(
         config, reference, generated=generated, fits=lambda form: isinstance(form, SuiteFormat), where=where, what=what
     )
-    if (pair := corpus_languages(config, corpus)) != languages:
+    pair = corpus_languages(config, corpus)
+    if pair != languages:
         raise UserError(f"{where}: {reference!r} tests {'-'.join(pair)}, not {'-'.join(languages)}")
 
 
@@ -99,7 +101,9 @@ def suite_choices(config: Config, reference: str) -> dict[str, str]:
     corpus = reference.split("/")[0]
     if corpus in config.corpora.controlled:
         return CHOICES
-    return {} if corpus in config.corpora.custom else load_catalog()[corpus].corpus.choices
+    if corpus in config.corpora.custom:
+        return {}
+    return load_catalog()[corpus].corpus.choices
 
 
 def _check_name(

@@ -24,7 +24,7 @@ from docmt.evaluation.metrics import (
     OF_REFERENCES,
 )
 from docmt.report.claims.claim import Claim
-from docmt.report.settings import CaseTable, PaperTable, ScoreFigure, shows
+from docmt.report.settings import CaseTable, CurveFigure, PaperTable, ScoreFigure, shows
 from docmt.settings import look_up
 
 ALWAYS = [*ACCURACIES, *(name for name, metric in METRICS.items() if metric.always)]
@@ -40,8 +40,9 @@ def check_report(config: Config) -> None:
     for key in ("labels", "short_labels", "published"):
         for system in getattr(report, key):
             look_up(config.systems, system, where=f"config.report.{key}", what="system")
-    tests = [f"{name}/{test}" for name, row in config.datasets.items() for test in (*row.test, *row.suite_names())]
-    tests = dict.fromkeys([*config.datasets, *tests])  # a dataset without a test means all its tests
+    tests = dict.fromkeys(config.datasets)  # a dataset without a test means all its tests
+    for dataset in config.datasets:
+        tests |= dict.fromkeys(f"{dataset}/{test}" for test in _tests(config, dataset))
     for name in report.datasets:
         look_up(tests, name, where="config.report.datasets", what="dataset or test")
     for name, table in report.tables.items():
@@ -53,19 +54,24 @@ def check_report(config: Config) -> None:
     for name, cases in report.cases.items():
         _check_cases(config, cases, where=f"config.report.cases.{name}")
     for name, figure in report.figures.items():
-        _check_places(config, figure, where=f"config.report.figures.{name}")
-    for name, figure in report.curves.items():
-        where = f"config.report.curves.{name}"
-        for system in figure.systems:
-            check_trained(config, system, where=f"{where}.systems")
-        for dataset in figure.datasets or []:
-            look_up(config.datasets, dataset, where=f"{where}.datasets", what="dataset")
-        runs = [run for run in list_runs(config) if run.system in figure.systems]
-        if not any(figure.datasets is None or run.dataset in figure.datasets for run in runs):
-            raise UserError(f"{where}.datasets: none of the systems is trained on these datasets; remove the key")
+        _check_figure(config, figure, where=f"config.report.figures.{name}")
+    for name, curves in report.curves.items():
+        _check_curves(config, curves, where=f"config.report.curves.{name}")
     for name, claim in report.claims.items():
         _check_claim(config, claim, where=f"config.report.claims.{name}")
     _check_columns(config, tests)
+
+
+def _check_curves(config: Config, curves: CurveFigure, *, where: str) -> None:
+    for system in curves.systems:
+        check_trained(config, system, where=f"{where}.systems")
+    for dataset in curves.datasets or []:
+        look_up(config.datasets, dataset, where=f"{where}.datasets", what="dataset")
+    datasets = {run.dataset for run in list_runs(config) if run.system in curves.systems}
+    if curves.datasets is not None:
+        datasets &= {*curves.datasets}
+    if not datasets:
+        raise UserError(f"{where}.datasets: none of the systems is trained on these datasets; remove the key")
 
 
 def _check_columns(config: Config, tests: dict[str, None]) -> None:
@@ -87,13 +93,12 @@ def _check_columns(config: Config, tests: dict[str, None]) -> None:
         for metric in layout.metrics:
             look_up(METRICS | config.evaluation.external, metric, where=f"{where}.metrics", what="metric")
             _check_computed(config, metric, where=f"{where}.metrics")
-        runs = [run for run in list_runs(config) if run.system in layout.systems]
-        if not any(
-            shows(layout, run.dataset, test) and _has_score(config, run, test, metric)
-            for run in runs
-            for test in _tests(config, run.dataset)
-            for metric in layout.metrics
-        ):
+        metrics: list[str] = []
+        for run in list_runs(config):
+            for test in _tests(config, run.dataset):
+                if run.system in layout.systems and shows(layout, run.dataset, test):
+                    metrics += [metric for metric in layout.metrics if _has_score(config, run, test, metric)]
+        if not metrics:
             raise UserError(f"{where}: none of its systems has any of its metrics on any of its tests; change one key")
 
 
@@ -101,10 +106,11 @@ def _check_computed(config: Config, metric: str, *, where: str) -> None:
     """Raise UserError unless the study computes a metric."""
     needed = CXMI if metric == LOG_PROBABILITY else metric
     computed = [*config.evaluation.metrics, *config.evaluation.external, *ALWAYS]
-    computed += [COMET] if config.evaluation.comet else []
+    if config.evaluation.comet:
+        computed.append(COMET)
     if needed not in computed:
-        key = "set evaluation.comet" if needed == COMET else f"add {needed!r} to evaluation.metrics"
-        raise UserError(f"{where}: {metric!r} is not computed; {key}, or remove it here")
+        remedy = "set evaluation.comet" if needed == COMET else f"add {needed!r} to evaluation.metrics"
+        raise UserError(f"{where}: {metric!r} is not computed; {remedy}, or remove it here")
 
 
 def _tests(config: Config, dataset: str) -> list[str]:
@@ -136,8 +142,8 @@ def _has_score(config: Config, run: Run, test: str, metric: str) -> bool:
 
 def claim_runs(config: Config, claim: Claim) -> list[Run]:
     """Return the runs for a claim: all seeds for its systems on its datasets."""
-    wanted = {(_claim_dataset(config, claim, term.dataset), term.system) for term in claim.terms}
-    return [run for run in list_runs(config) if (run.dataset, run.system) in wanted]
+    pairs = {(_claim_dataset(config, claim, term.dataset), term.system) for term in claim.terms}
+    return [run for run in list_runs(config) if (run.dataset, run.system) in pairs]
 
 
 def _claim_dataset(config: Config, claim: Claim, dataset: str | None) -> str | None:
@@ -147,23 +153,24 @@ def _claim_dataset(config: Config, claim: Claim, dataset: str | None) -> str | N
 
 
 def _check_claim(config: Config, claim: Claim, *, where: str) -> None:
-    trained = {(run.dataset, run.system) for run in list_runs(config)}
     for term in claim.terms:
         system = look_up(config.systems, term.system, where=f"{where}.comparisons", what="system")
         dataset = _claim_dataset(config, claim, term.dataset)
         if dataset is None:
             raise UserError(f"{where}: the study has several datasets; set dataset, or write {term.system}@DATASET")
         row = look_up(config.datasets, dataset, where=f"{where}.dataset", what="dataset")
-        if (dataset, term.system) not in trained:
+        if not system.runs_on(dataset):
             raise UserError(f"{where}.comparisons: {term.system!r} is not trained on dataset {dataset!r}")
         if claim.is_of_history:
             check_trained(config, term.system, where=f"{where}.comparisons")
             continue
         check_scored(config, term.system, where=f"{where}.comparisons")
         if claim.metric in ACCURACIES:
-            wanted = claim.metric == GENERATIVE
-            suites = [s for s in row.suite_names() if is_generative(config, row.suite_reference(s)) == wanted]
-            look_up(dict.fromkeys(suites), claim.test, where=f"{where}.test", what="suite")
+            suites = {}
+            for reference in row.suites:
+                if is_generative(config, reference) == (claim.metric == GENERATIVE):
+                    suites[reference.split("/")[1]] = reference
+            look_up(suites, claim.test, where=f"{where}.test", what="suite")
         else:
             look_up(row.test, claim.test, where=f"{where}.test", what="test set")
         if claim.metric in OF_REFERENCES and not has_cxmi(config, term.system):
@@ -179,18 +186,17 @@ def _check_claim(config: Config, claim: Claim, *, where: str) -> None:
 
 
 def _check_cases(config: Config, cases: CaseTable, *, where: str) -> None:
-    tests = {f"{name}/{test}": name for name, dataset in config.datasets.items() for test in dataset.test}
-    dataset = look_up(tests, cases.test, where=f"{where}.test", what="test set")
+    dataset = look_up(config.test_sets(), cases.test, where=f"{where}.test", what="test set")
     for key, system in (("system", cases.system), ("baseline", cases.baseline)):
         check_scored(config, system, where=f"{where}.{key}")
-        if not any((run.dataset, run.system) == (dataset, system) for run in list_runs(config)):
+        if not config.systems[system].runs_on(dataset):
             raise UserError(f"{where}.{key}: {system!r} has no run on dataset {dataset!r}")
         check_output(config, system, cases.test, is_suite=False, where=f"{where}.{key}")
         if not _has_score(config, Run(dataset, system, 0), cases.test.split("/")[1], "chrF"):
             raise UserError(f"{where}.{key}: {system!r} has no translations by sentence: {UNALIGNED}")
 
 
-def _check_places(config: Config, figure: ScoreFigure, *, where: str) -> None:
+def _check_figure(config: Config, figure: ScoreFigure, *, where: str) -> None:
     for system in figure.systems:
         check_scored(config, system, where=f"{where}.series")
     for system in figure.x_values:

@@ -1,6 +1,5 @@
 """Configuration schema, with a strict typed class per section."""
 
-import itertools
 from typing import Self
 
 from pydantic import Field, model_validator
@@ -45,12 +44,22 @@ class Config(Settings):
 
     @model_validator(mode="after")
     def _check_names(self) -> Self:
-        sections = {name: getattr(self.corpora, name) for name in ("controlled", "custom", "mtdata")}
-        for (one, rows), (other, others) in itertools.combinations(sections.items(), 2):
-            if both := sorted(rows.keys() & others.keys()):
-                raise ValueError(f"corpora.{one} and corpora.{other} both contain {both[0]!r}; rename one")
-        check_distinct([*load_catalog(), *itertools.chain.from_iterable(sections.values())], where="corpora")
+        sections: dict[str, str] = {}
+        for section in ("controlled", "custom", "mtdata"):
+            for name in sorted(getattr(self.corpora, section)):
+                other = sections.setdefault(name, section)
+                if other != section:
+                    raise ValueError(f"corpora.{other} and corpora.{section} both contain {name!r}; rename one")
+        check_distinct([*load_catalog(), *sections], where="corpora")
         return self
+
+    def test_sets(self) -> dict[str, str]:
+        """Return the dataset of each test set, by `DATASET/TEST`."""
+        datasets = {}
+        for dataset, row in self.datasets.items():
+            for test in row.test:
+                datasets[f"{dataset}/{test}"] = dataset
+        return datasets
 
 
 Settings.study = Config

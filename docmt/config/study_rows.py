@@ -67,19 +67,30 @@ class DatasetSettings(Settings):
 
     def parts(self) -> dict[str, list[str]]:
         """Return the splits by their path names: `train`, `dev` and `test_{name}`."""
-        return {"train": self.train, "dev": self.dev} | {f"test_{name}": self.test[name] for name in self.test}
+        parts = {"train": self.train, "dev": self.dev}
+        for name, references in self.test.items():
+            parts[f"test_{name}"] = references
+        return parts
 
     def parallel_parts(self) -> dict[str, list[str]]:
         """Return all parallel data: `parts`, and `sentences` if set."""
-        return self.parts() | ({SENTENCES: self.sentences} if self.sentences else {})
+        parts = self.parts()
+        if self.sentences:
+            parts[SENTENCES] = self.sentences
+        return parts
 
     def all_parts(self) -> dict[str, list[str]]:
         """Return `parallel_parts`, and `monolingual` if set."""
-        return self.parallel_parts() | ({MONOLINGUAL: self.monolingual} if self.monolingual else {})
+        parts = self.parallel_parts()
+        if self.monolingual:
+            parts[MONOLINGUAL] = self.monolingual
+        return parts
 
     def part_languages(self, part: str) -> tuple[str, ...]:
         """Return a part's languages: both, or the monolingual language."""
-        return (self.monolingual_lang or self.src_lang,) if part == MONOLINGUAL else self.languages
+        if part == MONOLINGUAL:
+            return (self.monolingual_lang or self.src_lang,)
+        return self.languages
 
     def learned_on(self, lang: str) -> list[str]:
         """Return the parts that provide training text in a language."""
@@ -164,28 +175,34 @@ class SystemSettings(Settings):
     @model_validator(mode="after")
     def _check_origin(self) -> Self:
         if self.has_user_output:
-            if other := sorted(self.model_fields_set - USER_OUTPUT_KEYS):
+            superfluous = sorted(self.model_fields_set - USER_OUTPUT_KEYS)
+            if superfluous:
                 raise ValueError(
-                    f"an external system (with hypotheses or log_probabilities) has no other keys: remove {other[0]}"
+                    "an external system (with hypotheses or log_probabilities) has no other keys: remove "
+                    f"{superfluous[0]}"
                 )
             return self
         if not self.instances:
             raise ValueError("instances is missing: set it, or set hypotheses for an external system")
         if self.is_published:
-            if other := sorted(self.model_fields_set & {"size", "model", "training", "use_model_of"}):
+            superfluous = sorted(self.model_fields_set & {"size", "model", "training", "use_model_of"})
+            if superfluous:
                 raise ValueError(
-                    f"a published model without architecture and recipe is not trained: remove {other[0]}, or set both"
+                    "a published model without architecture and recipe is not trained: remove "
+                    f"{superfluous[0]}, or set both"
                 )
             return self
-        missing = [key for key in ("architecture", "recipe") if getattr(self, key) is None]
-        if self.use_model_of is None and missing:
+        if self.use_model_of is None:
+            for key in ("architecture", "recipe"):
+                if getattr(self, key) is None:
+                    raise ValueError(
+                        f"{key} is missing: set it, or set use_model_of to use the models of another system"
+                    )
+            return self
+        superfluous = sorted(self.model_fields_set & {"architecture", "recipe", "size", "model", "training", "init"})
+        if superfluous:
             raise ValueError(
-                f"{missing[0]} is missing: set it, or set use_model_of to use the models of another system"
-            )
-        superfluous = self.model_fields_set & {"architecture", "recipe", "size", "model", "training", "init"}
-        if self.use_model_of is not None and superfluous:
-            raise ValueError(
-                f"use_model_of uses the models of {self.use_model_of!r} unchanged; remove {sorted(superfluous)[0]}"
+                f"use_model_of uses the models of {self.use_model_of!r} unchanged; remove {superfluous[0]}"
             )
         return self
 

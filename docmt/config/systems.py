@@ -3,6 +3,7 @@
 The last functions check systems that other rows name.
 """
 
+import itertools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,9 +76,9 @@ def model_settings(config: Config, system: str) -> ModelSettings:
 
 def _published_size(config: Config, system: str, *, where: str) -> dict[str, Any]:
     """Return layers, widths, form and marks for `text.pretrained` in a system's datasets."""
-    datasets = dict.fromkeys(run.dataset for run in list_runs(config) if run.system == system)
-    names = {text_settings(config, dataset).pretrained for dataset in datasets}
-    if len(names) != 1 or (name := names.pop()) is None:
+    names = {text_settings(config, run.dataset).pretrained for run in system_runs(config, system)}
+    name = names.pop() if len(names) == 1 else None
+    if name is None:
         raise UserError(
             f"{where}: {PRETRAINED!r} copies the size of text.pretrained, which must be set to a single model"
         )
@@ -85,8 +86,7 @@ def _published_size(config: Config, system: str, *, where: str) -> dict[str, Any
     if not (folder / CONFIG).is_file():
         hint = f"docmt models fetch --model {name}" if is_published(name) else "give its folder as text.pretrained"
         raise UserError(f"{where}: {folder / CONFIG}: no such file, so the model size is unknown: {hint}, or set size")
-    settings = read_settings(folder)
-    return {key: settings.model_dump()[key] for key in (*SAME, "dropout")} | {"positions": "sentence"}
+    return read_settings(folder).model_dump(include={*SAME, "dropout"}) | {"positions": "sentence"}
 
 
 def training_settings(config: Config, system: str) -> TrainingSettings:
@@ -105,8 +105,7 @@ def longest_chain(config: Config, system: str) -> list[str]:
 
     Between chains with equal length, the chain with more updates is returned (see `count_updates`).
     """
-    followers = [name for name, row in config.systems.items() if row.init_system == system]
-    chains = [longest_chain(config, name) for name in followers]
+    chains = [longest_chain(config, name) for name, row in config.systems.items() if row.init_system == system]
     return [system, *max(chains, key=lambda chain: (len(chain), count_updates(config, chain)), default=[])]
 
 
@@ -119,14 +118,19 @@ def training_chain(config: Config, system: str) -> list[str]:
     """Return the systems whose trainings contribute to a system's models. Each is initialized from the next."""
     owner = model_owner(config, system)
     init = config.systems[owner].init_system
-    return [owner, *(training_chain(config, init) if init else [])]
+    if init is None:
+        return [owner]
+    return [owner, *training_chain(config, init)]
 
 
 def is_generated(config: Config, dataset: str) -> bool:
     """True if a dataset's training and test documents are both generated."""
     row = config.datasets[dataset]
-    sides = [row.train, [reference for references in row.test.values() for reference in references]]
-    return all(any(name.split("/")[0] in config.corpora.controlled for name in references) for references in sides)
+    for references in (row.train, itertools.chain.from_iterable(row.test.values())):
+        corpora = {reference.split("/")[0] for reference in references}
+        if corpora.isdisjoint(config.corpora.controlled):
+            return False
+    return True
 
 
 def decoding_settings(config: Config, system: str) -> DecodingSettings:
@@ -149,13 +153,20 @@ def text_settings(config: Config, dataset: str) -> TextSettings:
 
 def list_runs(config: Config) -> list[Run]:
     """Return all runs in config order: by dataset, then system, then seed."""
-    return [
-        Run(dataset, system, seed)
-        for dataset in config.datasets
-        for system, row in config.systems.items()
-        if row.runs_on(dataset)
-        for seed in ([UNTRAINED_SEED] if row.has_user_output or row.is_published else row.seeds or config.seeds)
-    ]
+    runs = []
+    for dataset in config.datasets:
+        for system, row in config.systems.items():
+            seeds = row.seeds or config.seeds
+            if row.has_user_output or row.is_published:
+                seeds = [UNTRAINED_SEED]
+            if row.runs_on(dataset):
+                runs += [Run(dataset, system, seed) for seed in seeds]
+    return runs
+
+
+def system_runs(config: Config, system: str) -> list[Run]:
+    """Return a system's runs in config order."""
+    return [run for run in list_runs(config) if run.system == system]
 
 
 def run_names(run: Run) -> tuple[str, str]:
@@ -168,14 +179,18 @@ def dataset_instances(config: Config, dataset: str) -> list[tuple[str, str]]:
 
     Sentence pairs and monolingual documents are only included if a training has their task.
     """
-    systems = {run.system: config.systems[run.system] for run in list_runs(config) if run.dataset == dataset}
-    names = [system.instances for system in systems.values() if not system.has_user_output]
-    parts = [(name, part) for name in names for part in config.datasets[dataset].parts()]
-    for name, system in systems.items():
-        if is_trained(config, name):
-            tasks = training_settings(config, name).tasks
-            parts += [(system.instances, part) for task, part in PARTS_OF_TASKS.items() if task in tasks]
-    return list(dict.fromkeys(parts))
+    pairs: dict[tuple[str, str], None] = {}
+    systems = {name: row for name, row in config.systems.items() if row.runs_on(dataset)}
+    for row in systems.values():
+        if not row.has_user_output:
+            for part in config.datasets[dataset].parts():
+                pairs[row.instances, part] = None
+    for name, row in systems.items():
+        tasks = training_settings(config, name).tasks if is_trained(config, name) else ()
+        for task, part in PARTS_OF_TASKS.items():
+            if task in tasks:
+                pairs[row.instances, part] = None
+    return list(pairs)
 
 
 def check_output(config: Config, system: str, test: str, *, is_suite: bool, where: str) -> None:

@@ -167,11 +167,12 @@ class DocumentBuilder(ABC):
 
     def add_word(self, kind: str, word: str, choice: int = 0, sentence: Sentence | None = None) -> None:
         """Use a word in its decided sense or rendering. For a new word, decide for `choice`."""
-        decided, (_, draw) = self.decided[kind], WORDS[kind]
+        decided = self.decided[kind]
+        _, draw = WORDS[kind]
         before = decided.get(word)
         if before is not None:
-            sentence, choice = sentence or self._fresh(draw, word), before.value
-            self.add(sentence, kind, variant=str(choice), antecedent=before.position)
+            choice = before.value
+            self.add(sentence or self._fresh(draw, word), kind, variant=str(choice), antecedent=before.position)
         elif kind == "ambiguous":
             self.add(sentences.topic(self.rng, word, choice), "topic", decides=(word, choice))
         else:
@@ -190,7 +191,8 @@ class DocumentBuilder(ABC):
         elided = self.elided
         assert elided is not None, "the sentence before has a verb phrase to repeat"
         if sentence is None:
-            person = self.rng.choice([name for name in lexicon.PERSONS if name != elided.person])
+            persons = [name for name in lexicon.PERSONS if name != elided.person]
+            person = self.rng.choice(persons)
             verbs = lexicon.TRANSITIVE if elided.gender else lexicon.INTRANSITIVE
             sentence = sentences.ellipsis(self.rng, person=person, verbs=verbs, gender=elided.gender)
         self.add(sentence, "ellipsis", variant=elided.predicate.verb, antecedent=len(self) - 1)
@@ -217,15 +219,19 @@ class DocumentBuilder(ABC):
 
     def known_words(self, kind: str) -> list[str]:
         """Return the decided words. The topic of ambiguous words must be recent enough."""
-        first = len(self) - (self.topic_reach if kind == "ambiguous" else math.inf)
-        words = self.decided[kind].items()
-        return [word for word, mention in words if mention.position >= first and word not in self.reserved]
+        words = []
+        for word, mention in self.decided[kind].items():
+            is_in_reach = kind != "ambiguous" or len(self) - mention.position <= self.topic_reach
+            if is_in_reach and word not in self.reserved:
+                words.append(word)
+        return words
 
     def new_words(self, kind: str) -> list[str]:
         """Return the words that the document can still decide."""
-        decided, (words, _) = self.decided[kind], WORDS[kind]
+        decided = self.decided[kind]
         if len(decided) >= MAX_WORDS:
             return []
+        words, _ = WORDS[kind]
         return [word for word in words if word not in decided and word not in self.reserved]
 
     def _exchanged(self, value: Any) -> Any:
@@ -233,12 +239,16 @@ class DocumentBuilder(ABC):
 
     def _fresh(self, draw: Callable[..., Sentence], *arguments: Any) -> Sentence:
         """Draw up to ten times, until the sentence is new in the document."""
+        sentence = draw(self.rng, *arguments)
         for _ in range(9):
-            if (sentence := draw(self.rng, *arguments)).src not in self.src:
-                return sentence
-        return draw(self.rng, *arguments)
+            if sentence.src not in self.src:
+                break
+            sentence = draw(self.rng, *arguments)
+        return sentence
 
 
 def draw_length(rng: Random, settings: ControlledSettings) -> int:
     """Return a document length in sentences: the smaller of two draws, so that short documents are more frequent."""
-    return min(rng.randint(settings.min_sentences, settings.max_sentences) for _ in range(2))
+    first = rng.randint(settings.min_sentences, settings.max_sentences)
+    second = rng.randint(settings.min_sentences, settings.max_sentences)
+    return min(first, second)

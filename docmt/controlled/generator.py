@@ -45,9 +45,10 @@ def generate_corpus(settings: ControlledSettings, out: Path) -> None:
     """
     out = Path(out)
     seen: set[tuple[str, ...]] = set()
-    suites = {name: build_suite(name, settings) for name in SUITES[settings.generator]}
-    for items in suites.values():
-        seen.update(tuple(item["src"]) for item, _ in items)
+    suites = {}
+    for name in SUITES[settings.generator]:
+        suites[name] = build_suite(name, settings)
+        seen.update(tuple(item["src"]) for item, _ in suites[name])
     # Held-out documents first, so that they do not depend on the size of the training split.
     splits = {split: generate_split(settings, split, seen=seen) for split in (*HELD_OUT, "train")}
     for split, documents in splits.items():
@@ -97,37 +98,49 @@ def describe_corpus(
         "provenance": describe(settings=values, source="docmt's generator of controlled documents"),
         "settings": values,
         "splits": {name: _describe_split(documents) for name, documents in splits.items()},
-        "suites": {
-            name: {
-                "n_items": len(items),
-                "n_groups": len({item["group"] for item, _ in items}),
-                "distances": dict(sorted(Counter(item["distance"] for item, _ in items).items())),
-                "kinds": dict(Counter(item["kind"] for item, _ in items if "kind" in item)),
-            }
-            for name, items in suites.items()
-        },
+        "suites": {name: _describe_suite(items) for name, items in suites.items()},
+    }
+
+
+def _describe_suite(items: list[GeneratedItem]) -> dict[str, Any]:
+    groups: set[str] = set()
+    distances: Counter[int] = Counter()
+    kinds: Counter[str] = Counter()
+    for item, _ in items:
+        groups.add(item["group"])
+        distances[item["distance"]] += 1
+        if "kind" in item:
+            kinds[item["kind"]] += 1
+    return {
+        "n_items": len(items),
+        "n_groups": len(groups),
+        "distances": dict(sorted(distances.items())),
+        "kinds": dict(kinds),
     }
 
 
 def _describe_split(documents: list[Generated]) -> dict[str, Any]:
-    placed = [item for document in documents for item in document.placed]
-    distances: dict[str, Counter] = {}
+    kinds: Counter[str] = Counter()
+    phenomena: Counter[str] = Counter()
+    distances: dict[str, Counter[int]] = {}
+    words: dict[str, set[str]] = {SRC_LANG: set(), TGT_LANG: set()}
     for document in documents:
         for index, item in enumerate(document.placed):
-            if item.phenomenon and item.antecedent is not None:
-                distances.setdefault(item.phenomenon, Counter())[index - item.antecedent] += 1
-    texts = {SRC_LANG: [item.document.src for item in documents], TGT_LANG: [item.document.tgt for item in documents]}
+            kinds[item.kind] += 1
+            words[SRC_LANG].update(split_words(item.sentence.src))
+            words[TGT_LANG].update(split_words(item.tgt))
+            if item.phenomenon:
+                phenomena[item.phenomenon] += 1
+                if item.antecedent is not None:
+                    distances.setdefault(item.phenomenon, Counter())[index - item.antecedent] += 1
     return {
         "n_documents": len(documents),
-        "n_sentences": len(placed),
+        "n_sentences": kinds.total(),
         "n_edus": sum(len(item.discourse["edus"]) for item in documents),
-        "sentences_by_kind": dict(Counter(item.kind for item in placed)),
-        "sentences_by_phenomenon": dict(Counter(item.phenomenon for item in placed if item.phenomenon)),
+        "sentences_by_kind": dict(kinds),
+        "sentences_by_phenomenon": dict(phenomena),
         "distances": {name: dict(sorted(counts.items())) for name, counts in distances.items()},
-        "n_word_types": {
-            lang: len({word for text in side for sentence in text for word in split_words(sentence)})
-            for lang, side in texts.items()
-        },
+        "n_word_types": {lang: len(types) for lang, types in words.items()},
         "pronouns": measure_neighborhood((item.placed, item.discourse) for item in documents),
     }
 
@@ -150,14 +163,14 @@ def describe_discourse(document: str, placed: Sequence[Placed]) -> dict[str, Any
     top: dict[str, Any] = {"children": [None, None]}
     above: list[dict[str, Any]] = []
     for index, item in enumerate(placed):
-        parts = [split_words(edu) for edu in item.sentence.edus]
-        words.append([word for part in parts for word in part])
+        sentence_words: list[str] = []
         leaves: list[dict[str, Any]] = []
-        start = 0
-        for part in parts:
+        for edu in item.sentence.edus:
+            start = len(sentence_words)
+            sentence_words += split_words(edu)
             leaves.append({"edu": len(edus)})
-            edus.append({"sentence": index, "start": start, "end": start + len(part)})
-            start += len(part)
+            edus.append({"sentence": index, "start": start, "end": len(sentence_words)})
+        words.append(sentence_words)
         names = {"relation": item.sentence.relation, "nuclearity": item.sentence.nuclearity}
         tree = leaves[0] if len(leaves) == 1 else names | {"children": leaves}
         if index == 0:
@@ -172,8 +185,9 @@ def describe_discourse(document: str, placed: Sequence[Placed]) -> dict[str, Any
     root = top["children"][1]
     # Not to_dependencies, which would flatten lists within lists.
     arcs = nary_to_dependencies(from_json(root), len(edus))
-    pairs = zip(arcs.heads, arcs.relations, strict=True)
-    dependency = [{"head": head, "relation": relation} for head, relation in pairs]
+    dependency = []
+    for head, relation in zip(arcs.heads, arcs.relations, strict=True):
+        dependency.append({"head": head, "relation": relation})
     return {"document": document, "sentences": words, "edus": edus, "tree": root, "dependency": dependency}
 
 

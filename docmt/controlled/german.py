@@ -54,11 +54,12 @@ class Clause(NamedTuple):
     def main(self, front: Phrase | None = None) -> Phrase:
         """Return the main clause, with an optional adverbial in front."""
         subject, predicate = self
-        before = front or Phrase("", "")
-        english = join(before.english, subject.english, predicate.english)
         # The finite German verb is in second position.
-        first, third = (before.german, subject.german) if front else (subject.german, "")
-        return Phrase(english, join(first, predicate.verb, third, predicate.rest))
+        if front is None:
+            english = join(subject.english, predicate.english)
+            return Phrase(english, join(subject.german, predicate.verb, predicate.rest))
+        english = join(front.english, subject.english, predicate.english)
+        return Phrase(english, join(front.german, predicate.verb, subject.german, predicate.rest))
 
     def subordinate(self) -> str:
         """Return the German subordinate clause, with the finite verb in last position."""
@@ -77,11 +78,15 @@ def capitalize(text: str) -> str:
 
 def noun_phrase(noun: Noun, case: str, *, definite: bool, adjective: Phrase | None = None) -> Phrase:
     """Return a noun phrase, for example `the new cake`/`den neuen Kuchen` or `an omelette`/`ein Omelett`."""
-    words = join(adjective.english if adjective else "", noun.english)
-    article = "the" if definite else "an" if words[0] in "aeiou" else "a"
-    german = DEFINITE[case][noun.gender] if definite else f"ein{POSSESSIVE_ENDING[case][noun.gender]}"
-    ending = ADJECTIVE_ENDING["definite" if definite else "indefinite"][case][noun.gender]
-    return Phrase(f"{article} {words}", join(german, f"{adjective.german}{ending}" if adjective else "", noun.german))
+    english, german = noun.english, noun.german
+    if adjective is not None:
+        ending = ADJECTIVE_ENDING["definite" if definite else "indefinite"][case][noun.gender]
+        english = f"{adjective.english} {english}"
+        german = f"{adjective.german}{ending} {german}"
+    if definite:
+        return Phrase(f"the {english}", f"{DEFINITE[case][noun.gender]} {german}")
+    article = "an" if english[0] in "aeiou" else "a"
+    return Phrase(f"{article} {english}", f"ein{POSSESSIVE_ENDING[case][noun.gender]} {german}")
 
 
 def possessive(address: str, noun: Noun, case: str) -> str:

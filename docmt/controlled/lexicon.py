@@ -1,7 +1,6 @@
 """Lexicon of the controlled corpus. Outside the four phenomena, an English form has one German form."""
 
 from itertools import groupby
-from operator import itemgetter
 from typing import NamedTuple
 
 from docmt.controlled.german import Clause, Noun, Phrase, Predicate
@@ -24,8 +23,15 @@ def _predicates(text: str) -> tuple[Predicate, ...]:
     return tuple(map(Predicate._make, _pairs(text)))
 
 
+def _phrases(text: str) -> tuple[Phrase, ...]:
+    return tuple(map(Phrase._make, _pairs(text)))
+
+
 def _nouns(**genders: str) -> dict[str, tuple[Noun, ...]]:
-    return {gender: tuple(Noun._make([*pair, gender]) for pair in _pairs(text)) for gender, text in genders.items()}
+    nouns = {}
+    for gender, text in genders.items():
+        nouns[gender] = tuple(Noun(english, german, gender) for english, german in _pairs(text))
+    return nouns
 
 
 # Few classes with few predicates, so that a small model learns their combinations within minutes.
@@ -60,22 +66,17 @@ CLASSES = {
     ),
 }
 PERSONS = ("Anna", "Tom", "Lena", "Paul", "Emma", "Max")
-TRANSITIVE, INTRANSITIVE = (
-    tuple(Predicate._make([*pair, ""]) for pair in _pairs(verbs))
-    for verbs in (
-        "sees/sieht, likes/mag, knows/kennt, praises/lobt, admires/bewundert, needs/braucht, finds/findet, paints/malt",
-        "sings/singt, works/arbeitet, sleeps/schläft, dances/tanzt, waits/wartet, laughs/lacht, cooks/kocht, "
-        "swims/schwimmt",
-    )
+TRANSITIVE = _predicates(
+    "sees/sieht/, likes/mag/, knows/kennt/, praises/lobt/, admires/bewundert/, needs/braucht/, finds/findet/, "
+    "paints/malt/"
 )
-PLACES, ADJECTIVES, FRONTS = (
-    tuple(Phrase(*pair) for pair in _pairs(phrases))
-    for phrases in (
-        "in the garden/im Garten, in the park/im Park, near the lake/am See, in the hotel/im Hotel",
-        "new/neu, old/alt, small/klein, beautiful/schön",
-        "perhaps/vielleicht, apparently/offenbar, of course/natürlich, luckily/zum Glück",
-    )
+INTRANSITIVE = _predicates(
+    "sings/singt/, works/arbeitet/, sleeps/schläft/, dances/tanzt/, waits/wartet/, laughs/lacht/, cooks/kocht/, "
+    "swims/schwimmt/"
 )
+PLACES = _phrases("in the garden/im Garten, in the park/im Park, near the lake/am See, in the hotel/im Hotel")
+ADJECTIVES = _phrases("new/neu, old/alt, small/klein, beautiful/schön")
+FRONTS = _phrases("perhaps/vielleicht, apparently/offenbar, of course/natürlich, luckily/zum Glück")
 FILLERS = (
     Clause(Phrase("the weather", "das Wetter"), Predicate("is quite nice", "ist", "recht schön")),
     Clause(Phrase("the day", "der Tag"), Predicate("is rather long", "ist", "ziemlich lang")),
@@ -130,9 +131,12 @@ YOU_OBJECT = (
     (Phrase("I have a question for you", "ich habe eine Frage an {you}"), {"du": "dich", "Sie": "Sie"}),
     (Phrase("I will visit you in May", "ich werde {you} im Mai besuchen"), {"du": "dich", "Sie": "Sie"}),
 )
-KIN = tuple(
-    Noun(*pair)
-    for pair in _pairs("brother/Bruder/m, father/Vater/m, sister/Schwester/f, mother/Mutter/f, child/Kind/n")
+KIN = (
+    Noun("brother", "Bruder", "m"),
+    Noun("father", "Vater", "m"),
+    Noun("sister", "Schwester", "f"),
+    Noun("mother", "Mutter", "f"),
+    Noun("child", "Kind", "n"),
 )
 KIN_PREDICATES = _predicates(
     "lives in Berlin/wohnt/in Berlin, comes from Vienna/kommt/aus Wien, "
@@ -190,14 +194,12 @@ lock | Schleuse f | the captain is rather nervous | der Kapitän ist ziemlich ne
 """
 
 
+AMBIGUOUS: dict[str, tuple[Sense, ...]] = {}
 # Adjacent rows form a sense: word, German noun with gender, topic.
-AMBIGUOUS = {
-    word: tuple(
-        Sense(Noun(word, *german.split()), tuple(Phrase(*row[2:]) for row in topics))
-        for german, topics in groupby(rows, itemgetter(1))
-    )
-    for word, rows in groupby((row.split(" | ") for row in _TOPICS.strip().splitlines()), itemgetter(0))
-}
+_ROWS = [row.split(" | ") for row in _TOPICS.strip().splitlines()]
+for (_word, _german), _rows in groupby(_ROWS, key=lambda row: row[:2]):
+    _sense = Sense(Noun(_word, *_german.split()), tuple(Phrase(*row[2:]) for row in _rows))
+    AMBIGUOUS[_word] = (*AMBIGUOUS.get(_word, ()), _sense)
 AMBIGUOUS_FRAMES = (
     ("nom", Phrase("{np} is really very small", "{np} ist wirklich sehr klein")),
     ("nom", Phrase("{np} surprises many visitors", "{np} überrascht viele Besucher")),
@@ -208,12 +210,14 @@ AMBIGUOUS_FRAMES = (
 # Lexical cohesion: two correct translations. The first use in the target decides. All are masculine, so that the rest
 # of the sentence stays the same.
 SYNONYMS = {
-    word: tuple(renderings)
-    for word, *renderings in _pairs(
-        "the carpenter/Tischler/Schreiner, the butcher/Metzger/Fleischer, the plumber/Klempner/Installateur, "
-        "the chimney sweep/Schornsteinfeger/Kaminkehrer, the physician/Arzt/Mediziner, "
-        "Henry/Henry/Heinrich, George/George/Georg, Charles/Charles/Karl"
-    )
+    "the carpenter": ("Tischler", "Schreiner"),
+    "the butcher": ("Metzger", "Fleischer"),
+    "the plumber": ("Klempner", "Installateur"),
+    "the chimney sweep": ("Schornsteinfeger", "Kaminkehrer"),
+    "the physician": ("Arzt", "Mediziner"),
+    "Henry": ("Henry", "Heinrich"),
+    "George": ("George", "Georg"),
+    "Charles": ("Charles", "Karl"),
 }
 SYNONYM_FRAMES = (
     ("nom", Phrase("{np} has two adult sons", "{np} hat zwei erwachsene Söhne")),

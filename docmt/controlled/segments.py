@@ -14,6 +14,7 @@ return ends, because these are never the antecedent.
 
 from collections.abc import Iterable, Mapping
 from functools import partial
+from itertools import chain
 from random import Random
 from typing import Any, NamedTuple
 
@@ -25,7 +26,9 @@ from docmt.controlled.german import Noun, Phrase
 from docmt.controlled.lexicon import Marker
 from docmt.controlled.settings import SegmentsSettings
 
-NOUNS = tuple(noun for group in lexicon.CLASSES.values() for nouns in group.nouns.values() for noun in nouns)
+NOUNS: list[Noun] = []
+for _class in lexicon.CLASSES.values():
+    NOUNS += chain.from_iterable(_class.nouns.values())
 READY = 4.0  # factor for the weight of an ellipsis that is possible
 KNOWN = 2.0  # factor for the weight of words with two senses or renderings, once the document has decided one
 PLANNED = 0.5  # share of plans among the segments opened outside digressions
@@ -63,23 +66,19 @@ ASIDE = (Move("digression"), Move("close"))
 def draw_plan(rng: Random, plan: SegmentPlan) -> list[Move]:
     """Return the moves of a plan, with a random number of further digressions that are closed at once."""
     if plan.kind == "deep":
-        return [
-            *([Move("section"), Move("digression", TARGET)] if plan.is_inner else [Move("section", TARGET)]),
-            *ASIDE * rng.randrange(3),
-            Move("digression"),
-            Move("digression", DISTRACTOR),
-            *ASIDE * rng.choice((1, 1, 2)),
-            Move("close"),
-            Move("close"),
-        ]
+        moves = [Move("section"), Move("digression", TARGET)] if plan.is_inner else [Move("section", TARGET)]
+        moves += ASIDE * rng.randrange(3)
+        moves += [Move("digression"), Move("digression", DISTRACTOR)]
+        moves += ASIDE * rng.choice((1, 1, 2))
+        return [*moves, Move("close"), Move("close")]
     aside_in = rng.choice((TARGET, DISTRACTOR, None))
-    return [
-        Move("section", DISTRACTOR),
-        *(ASIDE if aside_in == DISTRACTOR else ()),
-        Move("digression" if plan.is_inner else "section", TARGET),
-        *(ASIDE if aside_in == TARGET else ()),
-        *ASIDE,
-    ]
+    moves = [Move("section", DISTRACTOR)]
+    if aside_in == DISTRACTOR:
+        moves += ASIDE
+    moves.append(Move("digression" if plan.is_inner else "section", TARGET))
+    if aside_in == TARGET:
+        moves += ASIDE
+    return [*moves, *ASIDE]
 
 
 def build_document(
@@ -133,7 +132,8 @@ class SegmentBuilder(DocumentBuilder):
         self.plan: list[Move] = []
         self.roles: dict[str, Segment] = {}
         self.greeting_at = rng.randint(1, LATEST_GREETING)
-        self.moves |= {name: partial(self._move, name) for name in ("section", "digression", "close")}
+        for name in ("section", "digression", "close"):
+            self.moves[name] = partial(self._move, name)
         self.moves["continuation"] = self._continue
 
     def follow(self, plan: Iterable[Move]) -> None:
@@ -144,11 +144,14 @@ class SegmentBuilder(DocumentBuilder):
 
     @override
     def attachment(self, kind: str, antecedent: int | None) -> tuple[int, str, str]:
+        segment = self.stack[-1]
+        if kind == "digression" and segment.marker is not None:
+            return self.stack[-2].opener, segment.marker.relation, "NS"
+        parent = segment.opener
         if kind == "section":
-            return (self.segments[0].opener if self.placed else -1), *self.relations[kind]
-        if kind == "digression" and (marker := self.stack[-1].marker):
-            return self.stack[-2].opener, marker.relation, "NS"
-        parent = len(self) - 1 if kind == "ellipsis" else self.stack[-1].opener
+            parent = self.segments[0].opener if self.placed else -1
+        elif kind == "ellipsis":
+            parent = len(self) - 1
         return parent, *self.relations[kind]
 
     @override
@@ -159,11 +162,15 @@ class SegmentBuilder(DocumentBuilder):
         weight_by_kind = {
             "continuation": weights.continuation,
             "ellipsis": weights.ellipsis * (READY if self.elided else 1),
-            **{kind: getattr(weights, kind) * (KNOWN if decided else 1) for kind, decided in self.decided.items()},
         }
+        for kind, decided in self.decided.items():
+            weight_by_kind[kind] = getattr(weights, kind) * (KNOWN if decided else 1)
         if len(self.stack) <= len(lexicon.MARKERS):
             weight_by_kind["digression"] = weights.digression
-        weight_by_kind |= {"close": weights.close} if len(self.stack) > 1 else {"section": weights.section}
+        if len(self.stack) > 1:
+            weight_by_kind["close"] = weights.close
+        else:
+            weight_by_kind["section"] = weights.section
         if self.address is not None:
             share = min(0.5, self.settings.n_deictic / self.n_sentences)
             weight_by_kind["deixis"] = sum(weight_by_kind.values()) * share / (1 - share)
@@ -185,8 +192,9 @@ class SegmentBuilder(DocumentBuilder):
             self.stack = []
             self._open(self.rng.choice(lexicon.SECTIONS) if self.placed else lexicon.FIRST_SECTION)
         else:
-            used = [segment.marker for segment in self.stack]
-            marker = self.rng.choice([marker for marker in lexicon.MARKERS if marker not in used])
+            open_markers = [segment.marker for segment in self.stack]
+            markers = [marker for marker in lexicon.MARKERS if marker not in open_markers]
+            marker = self.rng.choice(markers)
             self._open(marker.opens, marker)
         if move.role:
             self.roles[move.role] = self.stack[-1]
@@ -194,8 +202,10 @@ class SegmentBuilder(DocumentBuilder):
     def _open(self, phrase: Phrase, marker: Marker | None = None) -> None:
         """Open a segment with a topic different from all open and recent segments."""
         recent = {segment.noun for segment in [*self.segments[-len(NOUNS) // 2 :], *self.stack]}
-        noun = self._exchanged(self.rng.choice([noun for noun in NOUNS if self._exchanged(noun) not in recent]))
-        person, predicate = self.rng.choice(lexicon.PERSONS), self._exchanged(self.rng.choice(lexicon.TRANSITIVE))
+        nouns = [noun for noun in NOUNS if self._exchanged(noun) not in recent]
+        noun = self._exchanged(self.rng.choice(nouns))
+        person = self.rng.choice(lexicon.PERSONS)
+        predicate = self._exchanged(self.rng.choice(lexicon.TRANSITIVE))
         sentence = sentences.opener(self.rng, noun, marker=phrase, person=person, predicate=predicate)
         self.stack.append(Segment(len(self), noun, marker))
         self.segments.append(self.stack[-1])

@@ -62,7 +62,10 @@ class SelectionBuilder(DocumentBuilder):
         n_pronouns = max(0, self.settings.min_pronouns - kinds["pronoun"])
         n_deictic = max(0, self.settings.min_deictic - kinds["deixis"])
         n_free = n_sentences - len(self) - (self.address is None)
-        reach = max((noun.position + MAX_PRONOUN_DISTANCE + 1 - len(self) for noun in self.nouns.values()), default=0)
+        reach = 0
+        if self.nouns:
+            last = max(noun.position for noun in self.nouns.values())
+            reach = last + MAX_PRONOUN_DISTANCE + 1 - len(self)
         n_introductions = max(0, math.ceil((n_pronouns - max(0, reach)) / MAX_PRONOUN_DISTANCE))
         # Keep one sentence in reserve, because all other sentences move nouns out of reach.
         if n_pronouns + n_deictic == 0 or n_free > n_pronouns + n_deictic + n_introductions + 1:
@@ -106,11 +109,11 @@ class SelectionBuilder(DocumentBuilder):
             if known_words or self.new_words(kind):
                 weight_by_kind[kind] = getattr(weights, kind) * (CONTINUATION if known_words else 1)
         weight_by_kind["ellipsis"] = weights.ellipsis * (CONTINUATION if self.elided else 1)
-        possible = {
-            kind: weight
-            for kind, weight in weight_by_kind.items()
-            if weight > 0 and kind not in self.reserved and (allowed is None or kind in allowed)
-        }
+        possible = {}
+        for kind, weight in weight_by_kind.items():
+            is_allowed = allowed is None or kind in allowed
+            if weight > 0 and is_allowed and kind not in self.reserved:
+                possible[kind] = weight
         return possible or {"filler": 1.0}
 
     def pronoun_classes(self) -> dict[str, float]:
@@ -124,8 +127,12 @@ class SelectionBuilder(DocumentBuilder):
         for name, noun in self.nouns.items():
             distance = len(self) - noun.position
             if distance <= MAX_PRONOUN_DISTANCE and name not in self.reserved:
-                weight = OPEN_IN_TREE if noun.position in self.frontier else 1.0
-                classes[name] = weight * distance * (EARLIER if noun.position < last else 1.0)
+                weight = float(distance)
+                if noun.position in self.frontier:
+                    weight *= OPEN_IN_TREE
+                if noun.position < last:
+                    weight *= EARLIER
+                classes[name] = weight
         return classes
 
     def add_introduction(
@@ -144,7 +151,8 @@ class SelectionBuilder(DocumentBuilder):
         can_repeat = len(sentence.edus) == len(values) == 1
         decides = Elided(predicate, person, values[0].gender) if can_repeat else None
         self.add(sentence, "introduction", decides=decides)
-        self.nouns |= {name: Mention(len(self) - 1, noun) for name, noun in nouns.items()}
+        for name, noun in nouns.items():
+            self.nouns[name] = Mention(len(self) - 1, noun)
 
     def add_pronoun(self, class_name: str | None = None, sentence: Sentence | None = None) -> None:
         """Add a sentence whose pronoun refers to the last noun in a class (default: a random class)."""

@@ -44,9 +44,8 @@ def simple(text: Phrase | Mapping[str, Phrase], end: str = ".") -> Sentence:
     """Return a sentence with one EDU, and one rendering or several variants with the same English text."""
     variants = {"": text} if isinstance(text, Phrase) else text
     (english,) = {phrase.english for phrase in variants.values()}
-    return Sentence(
-        (capitalize(english) + end,), {key: capitalize(phrase.german) + end for key, phrase in variants.items()}
-    )
+    german = {key: capitalize(phrase.german) + end for key, phrase in variants.items()}
+    return Sentence((capitalize(english) + end,), german)
 
 
 def with_subordinate(rng: Random, clause: Clause, other: Clause, front: Phrase | None = None) -> Sentence:
@@ -82,17 +81,16 @@ def introduction(
 
     With `plain`, it has one EDU, so that an elliptical sentence can follow.
     """
-    phrases = [_object(rng, noun, 0.4) for noun in nouns]
-    objects = Phrase(
-        " and ".join(phrase.english for phrase in phrases), " und ".join(phrase.german for phrase in phrases)
-    )
+    english, german = zip(*(_object(rng, noun, 0.4) for noun in nouns), strict=True)
+    objects = Phrase(" and ".join(english), " und ".join(german))
     clause = Clause(Phrase(person, person), predicate.followed_by(objects))
     shape = rng.random()
     if not plain and shape < 0.2:
         return with_subordinate(rng, clause, rng.choice(lexicon.FILLERS))
     has_adjective = objects.english.count(" ") > 1
     if not plain and shape < 0.35 and len(nouns) == 1 and not has_adjective:
-        quality, main = rng.choice(lexicon.ADJECTIVES), clause.main()
+        quality = rng.choice(lexicon.ADJECTIVES)
+        main = clause.main()
         edus = (f"{capitalize(main.english)},", f"which is quite {quality.english}.")
         # The German relative pronoun has the form of the definite article.
         text = f"{capitalize(main.german)}, {DEFINITE['nom'][nouns[0].gender]} recht {quality.german} ist."
@@ -110,8 +108,8 @@ def opener(rng: Random, noun: Noun, *, marker: Phrase, person: str, predicate: P
 
 def pronoun(rng: Random, class_name: str) -> Sentence:
     """Draw a sentence with `it` and a predicate that selects a noun class. The variants are the genders."""
-    front, nouns = _front(rng), lexicon.CLASSES[class_name]
-    return _about_it(rng, nouns.subjects, nouns.objects, front)
+    nouns = lexicon.CLASSES[class_name]
+    return _about_it(rng, nouns.subjects, nouns.objects, _front(rng))
 
 
 def continuation(rng: Random, marker: Phrase | None) -> Sentence:
@@ -139,33 +137,51 @@ def greeting(rng: Random, address: str) -> Sentence:
     """Draw a greeting. It decides the form of address ("du" or "Sie")."""
     hello = rng.choice(lexicon.GREETINGS[address])
     title = rng.choice(lexicon.TITLES)
-    name = rng.choice(lexicon.FIRST_NAMES if address == "du" else lexicon.SURNAMES)
+    if address == "du":
+        name = rng.choice(lexicon.FIRST_NAMES)
+        person = Phrase(name, name)
+    else:
+        name = rng.choice(lexicon.SURNAMES)
+        person = Phrase(f"{title.english} {name}", f"{title.german} {name}")
     tail = rng.choice(lexicon.GREETING_TAILS)
-    person = Phrase(name, name) if address == "du" else Phrase(f"{title.english} {name}", f"{title.german} {name}")
-    return simple(Phrase(*map(", ".join, zip(hello, person, tail, strict=True))))
+    english = f"{hello.english}, {person.english}, {tail.english}"
+    return simple(Phrase(english, f"{hello.german}, {person.german}, {tail.german}"))
 
 
 def deixis(rng: Random) -> Sentence:
     """Draw a sentence with `you` or `your`. The variants are the forms of address."""
     kind = rng.randrange(5)
+    variants: dict[str, Phrase] = {}
     if kind == 0:
         form = rng.choice(lexicon.QUESTIONS)
-        return simple({a: Phrase(form.english, join(form.verbs[a], a, form.rest)) for a in ADDRESSES}, "?")
+        for address in ADDRESSES:
+            variants[address] = Phrase(form.english, join(form.verbs[address], address, form.rest))
+        return simple(variants, "?")
     if kind == 1:
-        form, front = rng.choice(lexicon.STATEMENTS), _front(rng)
-        predicates = {a: Predicate(form.english, form.verbs[a], form.rest) for a in ADDRESSES}
-        return simple({a: Clause(Phrase("you", a), predicates[a]).main(front) for a in ADDRESSES})
+        form = rng.choice(lexicon.STATEMENTS)
+        front = _front(rng)
+        for address in ADDRESSES:
+            predicate = Predicate(form.english, form.verbs[address], form.rest)
+            variants[address] = Clause(Phrase("you", address), predicate).main(front)
+        return simple(variants)
     if kind == 2:
         phrase, you = rng.choice(lexicon.YOU_OBJECT)
-        return simple({a: Phrase(phrase.english, phrase.german.format(you=you[a])) for a in ADDRESSES})
+        for address in ADDRESSES:
+            variants[address] = Phrase(phrase.english, phrase.german.format(you=you[address]))
+        return simple(variants)
     noun = rng.choice(lexicon.KIN)
     if kind == 3:
         frame = rng.choice(lexicon.KIN_FRAMES)
         english = frame.english.format(kin=noun.english)
-        return simple({a: Phrase(english, frame.german.format(kin=possessive(a, noun, "acc"))) for a in ADDRESSES})
-    predicate, front = rng.choice(lexicon.KIN_PREDICATES), _front(rng)
-    kin = {a: Phrase(f"your {noun.english}", possessive(a, noun, "nom")) for a in ADDRESSES}
-    return simple({a: Clause(kin[a], predicate).main(front) for a in ADDRESSES})
+        for address in ADDRESSES:
+            variants[address] = Phrase(english, frame.german.format(kin=possessive(address, noun, "acc")))
+        return simple(variants)
+    predicate = rng.choice(lexicon.KIN_PREDICATES)
+    front = _front(rng)
+    for address in ADDRESSES:
+        kin = Phrase(f"your {noun.english}", possessive(address, noun, "nom"))
+        variants[address] = Clause(kin, predicate).main(front)
+    return simple(variants)
 
 
 def topic(rng: Random, word: str, sense: int) -> Sentence:
@@ -200,8 +216,12 @@ def ellipsis(rng: Random, *, person: str, verbs: tuple[Predicate, ...], gender: 
     """
     frame = rng.choice(lexicon.ELLIPSIS_FRAMES)
     it = PRONOUN["acc"][gender] if gender else ""
-    variants = {verb.verb: frame.german.format(who=person, verb=verb.verb, it=it).split() for verb in verbs}
-    return simple({key: Phrase(frame.english.format(who=person), join(*words)) for key, words in variants.items()})
+    english = frame.english.format(who=person)
+    variants = {}
+    for verb in verbs:
+        words = frame.german.format(who=person, verb=verb.verb, it=it).split()
+        variants[verb.verb] = Phrase(english, " ".join(words))
+    return simple(variants)
 
 
 def _front(rng: Random) -> Phrase | None:
@@ -217,9 +237,8 @@ def _object(rng: Random, noun: Noun, adjectives: float) -> Phrase:
 
 
 def _in_frame(frame: Phrase, renderings: Sequence[Phrase]) -> Sentence:
-    return simple(
-        {
-            str(number): Phrase(frame.english.format(np=phrase.english), frame.german.format(np=phrase.german))
-            for number, phrase in enumerate(renderings)
-        }
-    )
+    variants = {}
+    for number, phrase in enumerate(renderings):
+        english = frame.english.format(np=phrase.english)
+        variants[str(number)] = Phrase(english, frame.german.format(np=phrase.german))
+    return simple(variants)

@@ -67,10 +67,10 @@ class SelectionSettings(CorpusSize):
     def _consistent(self) -> Self:
         if self.min_sentences > self.max_sentences:
             raise ValueError(f"min_sentences {self.min_sentences} is above max_sentences {self.max_sentences}")
-        if self.min_sentences < (needed := self.min_length()):
+        if self.min_sentences < self.min_length():
             raise ValueError(
                 f"min_sentences {self.min_sentences} is too small: min_pronouns {self.min_pronouns} and "
-                f"min_deictic {self.min_deictic}, a greeting and the nouns for the pronouns require {needed}"
+                f"min_deictic {self.min_deictic}, a greeting and the nouns for the pronouns require {self.min_length()}"
             )
         return self
 

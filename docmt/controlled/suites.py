@@ -13,7 +13,7 @@ a sense or rendering. In training, the swapped values are equally frequent, so b
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, combinations, count, islice
+from itertools import combinations
 from random import Random
 from typing import Any, NamedTuple
 
@@ -57,30 +57,36 @@ def build_suite(name: str, settings: ControlledSettings) -> list[GeneratedItem]:
         # Suites do not depend on the share in training documents.
         share = SelectionSettings.model_fields["paired_introductions"].default
         settings = settings.model_copy(update={"paired_introductions": share})
-    contrasts = SUITES[settings.generator][name]
-    items = chain.from_iterable(
-        _items(name, number, contrast) for number in count() for contrast in contrasts(settings, number)
-    )
-    first = islice(items, settings.n_suite_items)
-    return [({"id": f"{name}-{number:05d}", **item}, placed) for number, (item, placed) in enumerate(first)]
+    find_pairs = SUITES[settings.generator][name]
+    items: list[GeneratedItem] = []
+    number = 0
+    while len(items) < settings.n_suite_items:
+        for pair in find_pairs(settings, number):
+            for item, placed in _items(name, number, pair):
+                items.append(({"id": f"{name}-{len(items):05d}", **item}, placed))
+        number += 1
+    return items[: settings.n_suite_items]
 
 
 def _items(name: str, number: int, pair: MinimalPair) -> Iterator[GeneratedItem]:
     """Yield both items of a group, with candidates in the same order."""
     group = f"{name}-{number}-{''.join(pair.variants)}" if name == "pronoun" else f"{name}-{number}"
     for correct, placed in enumerate(pair.documents):
-        focus, before = placed[-1], [sentence.tgt for sentence in placed[:-1]]
+        *context, focus = placed
         assert focus.antecedent is not None, "the context decides the focus sentence"
+        before = [sentence.tgt for sentence in context]
         item = {
             "phenomenon": name,
-            "distance": len(placed) - 1 - focus.antecedent,
+            "distance": len(context) - focus.antecedent,
             "src": [sentence.sentence.src for sentence in placed],
             "candidates": [[*before, focus.sentence.variants[variant]] for variant in pair.variants],
             "correct": correct,
-            "sentence": len(placed) - 1,
+            "sentence": len(context),
             "group": group,
         }
-        yield item | ({"kind": pair.kind} if pair.kind else {}), placed
+        if pair.kind:
+            item["kind"] = pair.kind
+        yield item, placed
 
 
 # Selection: documents built for their focus. Both documents in a group use the same random numbers.
@@ -105,7 +111,8 @@ def _pronoun(settings: SelectionSettings, number: int) -> Iterator[MinimalPair]:
 
     def document(gender: str) -> list[Placed]:
         rng = Random(seed)
-        other_class = rng.choice([name for name in lexicon.CLASSES if name != class_name])
+        other_classes = [name for name in lexicon.CLASSES if name != class_name]
+        other_class = rng.choice(other_classes)
         builder = SelectionBuilder(rng, settings, reserved=frozenset({class_name, other_class}))
         n_lead = _draw_lead(rng, settings, distance=distance, fixed=int(distance == 1))
         distractor = rng.choice(lexicon.CLASSES[other_class].nouns[rng.choice(GENDERS)])
@@ -270,11 +277,13 @@ def find_swap_in_deixis(builder: SegmentBuilder, position: int, _: int) -> Swap 
 
 def find_swap_in_cohesion(builder: SegmentBuilder, position: int, number: int) -> Swap | None:
     """Accept the first use of a decided word. Ambiguous and `consistent` words alternate."""
-    focus, kind = builder.placed[position], list(WORDS)[number % 2]
+    focus = builder.placed[position]
+    kind = list(WORDS)[number % 2]
     if focus.kind != kind or focus.antecedent is None:
         return None
     decides = builder.placed[focus.antecedent].decides
-    if decides is None or any(placed.antecedent == focus.antecedent for placed in builder.placed[:position]):
+    earlier_antecedents = [placed.antecedent for placed in builder.placed[:position]]
+    if decides is None or focus.antecedent in earlier_antecedents:
         return None
     word, choice = decides
     values = {(word, choice): (word, 1 - choice), (word, 1 - choice): (word, choice)}
@@ -286,9 +295,12 @@ def find_swap_in_ellipsis(builder: SegmentBuilder, position: int, number: int) -
     if builder.placed[position].kind != "ellipsis":
         return None
     verbs = (lexicon.TRANSITIVE, lexicon.INTRANSITIVE)[number % 2]
-    decided = [sentence.decides for sentence in builder.placed[:position]]
-    *others, verb = [elided.predicate for elided in decided if isinstance(elided, Elided)]
-    others = [other for other in others if other != verb and other in verbs]
+    predicates = []
+    for placed in builder.placed[:position]:
+        if isinstance(placed.decides, Elided):
+            predicates.append(placed.decides.predicate)
+    verb = predicates[-1]
+    others = [other for other in predicates if other != verb and other in verbs]
     if verb not in verbs or not others:
         return None
     return Swap((verb.verb, others[-1].verb), {(position - 1, verb): others[-1]})

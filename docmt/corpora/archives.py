@@ -56,8 +56,10 @@ def pack(source: Path, target: Path, members: Mapping[str, str], *, where: str) 
                 contents[digest] = content
     missing = [name for name, digest in members.items() if digest not in contents]
     if missing:
-        others = f" (like {len(missing) - 1} others)" if len(missing) > 1 else ""
-        raise AddressError(f"{missing[0]} is missing or has another checksum{others}")
+        message = f"{missing[0]} is missing or has another checksum"
+        if len(missing) > 1:
+            message += f" (like {len(missing) - 1} others)"
+        raise AddressError(message)
     with tarfile.open(target, "w", format=tarfile.USTAR_FORMAT) as packed:
         for name, digest in sorted(members.items()):
             member = tarfile.TarInfo(name)

@@ -48,8 +48,10 @@ class Members(Settings):
 
     def read(self) -> dict[str, str]:
         """Return member name → SHA-256, sorted by name."""
-        pairs = [line.split(maxsplit=1) for line in _read_catalog_file(self.list).splitlines()]
-        digests = {name: digest for digest, name in pairs}
+        digests = {}
+        for line in _read_catalog_file(self.list).splitlines():
+            digest, name = line.split(maxsplit=1)
+            digests[name] = digest
         return {name: digests[name] for name in matching_names(self.pattern, digests)}
 
 
@@ -92,7 +94,9 @@ class SourceFile(Settings):
         """The published checksum in messages."""
         if self.sha256:
             return f"sha256 {self.sha256}"
-        return f"git blob {self.git_blob}" if self.git_blob else "no checksum is published"
+        if self.git_blob:
+            return f"git blob {self.git_blob}"
+        return "no checksum is published"
 
 
 class FileTable(Settings):
@@ -110,13 +114,16 @@ class FileTable(Settings):
         files = {}
         for row in csv.DictReader(lines, delimiter="\t"):
             name, path = row.pop("file"), row.pop("path")
-            # The other columns are checksums and sizes, named as the fields of SourceFile.
-            values = {key: int(value) if key.startswith("bytes") else value for key, value in row.items() if value}
-            addresses = []
+            values: dict[str, Any] = {"addresses": []}
             for address in self.addresses:
                 member = address.member and address.member.format(path=path)
-                addresses.append(address.model_copy(update={"url": address.url.format(path=path), "member": member}))
-            files[name] = {"addresses": addresses, **values}
+                update = {"url": address.url.format(path=path), "member": member}
+                values["addresses"].append(address.model_copy(update=update))
+            # The other columns are checksums and sizes, named as the fields of SourceFile.
+            for key, value in row.items():
+                if value:
+                    values[key] = int(value) if key.startswith("bytes") else value
+            files[name] = values
         return files
 
 
@@ -153,7 +160,9 @@ class ReadableCorpus(Settings):
     def holds(self, split: str) -> Literal["documents", "sentences", "monolingual", "suite", "generative", "files"]:
         """Return the type of a split. `suite` is a contrastive test set, and `files` are used unchanged."""
         form = self.format_of(split)
-        return "monolingual" if len(self.languages) == 1 and isinstance(form, DocumentFormat) else form.holds
+        if len(self.languages) == 1 and isinstance(form, DocumentFormat):
+            return "monolingual"
+        return form.holds
 
     def format_of(self, split: str) -> Format:
         """Return the format of a split."""
@@ -199,7 +208,8 @@ class Family(Settings):
     @model_validator(mode="after")
     def _add_tables(self) -> "Family":
         for table in self.tables:
-            self.files.update({name: SourceFile.model_validate(row) for name, row in table.rows().items()})
+            for name, row in table.rows().items():
+                self.files[name] = SourceFile.model_validate(row)
         return self
 
     # After `_add_tables`: pydantic runs validators in the order of their definition, and splits name files of tables.
@@ -232,14 +242,17 @@ class Entry:
 
     def file_names(self, splits: list[str] | None = None) -> list[str]:
         """Return the files of these splits (default: all) without duplicates."""
-        selected = [self.corpus.split(split, where=self.where) for split in splits or self.corpus.splits]
-        roles = [role for split in selected for role in split.files.values()]
-        return list(dict.fromkeys(name for role in roles for name in matching_names(role, self.family.files)))
+        names: dict[str, None] = {}
+        for split in splits or self.corpus.splits:
+            for pattern in self.corpus.split(split, where=self.where).files.values():
+                names |= dict.fromkeys(matching_names(pattern, self.family.files))
+        return list(names)
 
     def kind(self, split: str) -> Literal["download", "manual"]:
         """Return `download` if all files of the split have an address, otherwise `manual`."""
-        files = (self.family.files[name] for name in self.file_names([split]))
-        return "download" if all(file.addresses for file in files) else "manual"
+        if all(self.family.files[name].addresses for name in self.file_names([split])):
+            return "download"
+        return "manual"
 
 
 @functools.cache

@@ -1,5 +1,6 @@
 """Split concatenation for datasets, and overlap between test and training splits."""
 
+import itertools
 import logging
 import re
 from collections import deque
@@ -41,19 +42,21 @@ def combine(
         if names.setdefault(name, prefix) is not prefix:
             raise UserError(f"{prefix}: {name} is already among the inputs")
     # `CORPUS/SPLIT`, as in the settings. Both can contain full stops.
-    references = {name: f"{name.removesuffix(f'.{prefix.name}')}/{prefix.name}" for name, prefix in names.items()}
-    for reference in filter.settings.external if filter is not None else ():
-        inputs = dict.fromkeys(references.values())
-        look_up(inputs, reference, where="corpora.filters: external", what="split among the inputs")
-    counts = {name: {"documents": 0, "sentences": 0} for name in names}
+    references = {f"{name.removesuffix(f'.{prefix.name}')}/{prefix.name}": name for name, prefix in names.items()}
+    if filter is not None:
+        for reference in filter.settings.external:
+            look_up(references, reference, where="corpora.filters: external", what="split among the inputs")
+    counts: dict[str, dict[str, int]] = {}
 
     # A generator, so that splits are not in memory. Counts are complete after writing.
     def combined() -> Iterator[Document]:
-        for name, prefix in names.items():
+        for reference, name in references.items():
+            prefix = names[name]
             if filter is None:
                 documents = iterate_documents(prefix, languages=languages)
             else:
-                documents = filter.read(prefix, references[name])
+                documents = filter.read(prefix, reference)
+            counts[name] = {"documents": 0, "sentences": 0}
             for document in progress(documents, label=f"read {prefix}", unit="documents"):
                 counts[name]["documents"] += 1
                 counts[name]["sentences"] += len(document)
@@ -68,9 +71,13 @@ def combine(
         return
     has_masks = filter is not None and filter.settings.on_failure == "mask"
     write_documents(out, combined(), languages=languages, has_masks=has_masks)
-    totals = {key: sum(count[key] for count in counts.values()) for key in ("documents", "sentences")}
-    filtered = filter.as_dict() if filter is not None else {}
-    write_json(Path(f"{out}.counts.json"), totals | filtered | {"inputs": counts})
+    content: dict[str, Any] = {
+        "documents": sum(count["documents"] for count in counts.values()),
+        "sentences": sum(count["sentences"] for count in counts.values()),
+    }
+    if filter is not None:
+        content |= filter.as_dict()
+    write_json(Path(f"{out}.counts.json"), {**content, "inputs": counts})
 
 
 def source_name(prefix: Path, *, languages: Sequence[str]) -> str:
@@ -106,8 +113,14 @@ class Overlap:
     def of_tests(cls, tests: Iterable[Sequence[Document]]) -> Self:
         """Start with all nonempty sentences in test splits."""
         # Keys are test sentences, not training sentences, since test splits are smaller.
-        pairs = [pair for test in tests for document in test for pair in zip(document.src, document.tgt, strict=True)]
-        return cls(dict.fromkeys((src for src, _ in pairs if src), False), dict.fromkeys(filter(all, pairs), False))
+        overlap = cls({}, {})
+        for document in itertools.chain.from_iterable(tests):
+            for src, tgt in zip(document.src, document.tgt, strict=True):
+                if src:
+                    overlap.sources[src] = False
+                if src and tgt:
+                    overlap.pairs[src, tgt] = False
+        return overlap
 
     def add(self, train: Iterable[Document]) -> None:
         """Search training documents."""
@@ -126,19 +139,24 @@ class Overlap:
         Empty sentences are not seen. A document is seen if more than half of its source sentences are. Shares are in
         percent.
         """
-        seen = [sum(self.sources.get(sentence, False) for sentence in document.src) for document in test]
-        seen_pairs = sum(
-            self.pairs.get(pair, False) for document in test for pair in zip(document.src, document.tgt, strict=True)
-        )
-        seen_documents = [d.id for d, n in zip(test, seen, strict=True) if n > SEEN_SHARE * len(d)]
-        n_sentences = sum(map(len, test))
+        n_sentences = n_seen_sources = n_seen_pairs = 0
+        seen_documents = []
+        for document in test:
+            n_sentences += len(document)
+            n_seen = sum(self.sources.get(sentence, False) for sentence in document.src)
+            n_seen_sources += n_seen
+            if n_seen > SEEN_SHARE * len(document):
+                seen_documents.append(document.id)
+            for pair in zip(document.src, document.tgt, strict=True):
+                n_seen_pairs += self.pairs.get(pair, False)
         counts: dict[str, Any] = {"documents": len(test), "sentences": n_sentences}
         for what, n_seen, n_all in (
-            ("sources", sum(seen), n_sentences),
-            ("pairs", seen_pairs, n_sentences),
+            ("sources", n_seen_sources, n_sentences),
+            ("pairs", n_seen_pairs, n_sentences),
             ("documents", len(seen_documents), len(test)),
         ):
-            counts |= {f"seen_{what}": n_seen, f"seen_{what}_percent": round(100 * n_seen / n_all, 2) if n_all else 0.0}
+            counts[f"seen_{what}"] = n_seen
+            counts[f"seen_{what}_percent"] = round(100 * n_seen / max(n_all, 1), 2)
         return counts | {"seen_document_ids": seen_documents}
 
 

@@ -48,22 +48,22 @@ def list_corpora(*, json_output: Annotated[bool, option("print JSON instead.", n
     """
     from docmt.corpora.catalog import load_catalog
 
-    rows = [
-        {
-            "corpus": name,
-            "languages": "-".join(entry.corpus.languages),
-            "split": split_name,
-            "holds": entry.corpus.holds(split_name),
-            "documents": split.documents,
-            "sentences": split.sentences,
-            "kind": entry.kind(split_name),
-            "terms": entry.family.terms,
-            "version": entry.corpus.version,
-            "title": entry.corpus.title,
-        }
-        for name, entry in load_catalog().items()
-        for split_name, split in entry.corpus.splits.items()
-    ]
+    rows = []
+    for name, entry in load_catalog().items():
+        for split_name, split in entry.corpus.splits.items():
+            row = {
+                "corpus": name,
+                "languages": "-".join(entry.corpus.languages),
+                "split": split_name,
+                "holds": entry.corpus.holds(split_name),
+                "documents": split.documents,
+                "sentences": split.sentences,
+                "kind": entry.kind(split_name),
+                "terms": entry.family.terms,
+                "version": entry.corpus.version,
+                "title": entry.corpus.title,
+            }
+            rows.append(row)
     if json_output:
         print(json.dumps(rows, ensure_ascii=False, indent=1))
     else:
@@ -172,12 +172,10 @@ def _described(name: str | None, spec: str | None, split: str) -> tuple["Readabl
         raise UserError("pass either --corpus or --spec")
     if name is not None:
         entry = find_corpus(name)
-        corpus, where = entry.corpus, entry.where
         origin = {"corpus": entry.name, "version": entry.corpus.version, "license": entry.family.license}
-    else:
-        corpus, where = ReadableCorpus.from_argument(spec or "", where="--spec"), "--spec"
-        origin = {"corpus": "files of the user", "version": "", "license": ""}
-    return corpus, where, origin | {"split": split}
+        return entry.corpus, entry.where, origin | {"split": split}
+    corpus = ReadableCorpus.from_argument(spec or "", where="--spec")
+    return corpus, "--spec", {"corpus": "files of the user", "version": "", "license": "", "split": split}
 
 
 @commands.command
@@ -231,14 +229,18 @@ def filter(
         settings = settings.model_copy(update={"external": named})
     if (settings.max_test_overlap is not None) != bool(tests):
         raise UserError("corpora.filters: max_test_overlap and --tests need each other: pass both or neither")
-    splits = [iterate_documents(prefix, languages=languages[:1]) for prefix in tests or []]
-    tested = {sentence for split in splits for document in split for sentence in document.src if sentence}
-    used = DocumentFilter(settings, languages, tested, jobs=jobs, n_examples=show)
-    combine(inputs, out, languages=languages, filter=used)
-    for rule, examples in used.examples.items():
+    test_sentences: set[str] = set()
+    for prefix in tests or []:
+        for document in iterate_documents(prefix, languages=languages[:1]):
+            test_sentences.update(document.src)
+    test_sentences.discard("")
+    document_filter = DocumentFilter(settings, languages, test_sentences, jobs=jobs, n_examples=show)
+    combine(inputs, out, languages=languages, filter=document_filter)
+    for rule, examples in document_filter.examples.items():
         for document, src, tgt in examples:
             print(escape_controls(f"{rule}\t{document}\t{src}\t{tgt}", keep="\t"))
-    print_table([{"rule": rule, "pairs": n} for rule, n in (used.dropped + used.masked).most_common()])
+    n_failed = document_filter.dropped + document_filter.masked
+    print_table([{"rule": rule, "pairs": n} for rule, n in n_failed.most_common()])
 
 
 @commands.command
@@ -275,7 +277,8 @@ def check(*, corpora: list[str] | None = None, mirror: Mirror = None) -> int:
         raise UserError(f"no mirror folder: pass --mirror DIR, or set ${MIRROR_VARIABLE}")
     if not mirror.is_dir():
         raise UserError(f"mirror {mirror}: no such folder")
-    entries = [find_corpus(name) for name in corpora or load_catalog()]
-    results = [result for entry in entries for result in check_corpus(entry, mirror)]
+    results = []
+    for name in corpora or load_catalog():
+        results += check_corpus(find_corpus(name), mirror)
     print_table([vars(result) for result in results])
     return int(any(result.state == "bad" for result in results))

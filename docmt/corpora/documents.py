@@ -108,8 +108,11 @@ def text_path(prefix: Path, lang: str) -> Path:
 
 def read_index(path: Path) -> DocumentIndex:
     """Read `PREFIX.documents.tsv`."""
-    rows = list(iterate_index(path))
-    return DocumentIndex(tuple(name for name, _ in rows), tuple(length for _, length in rows))
+    ids, lengths = [], []
+    for document_id, length in iterate_index(path):
+        ids.append(document_id)
+        lengths.append(length)
+    return DocumentIndex(tuple(ids), tuple(lengths))
 
 
 def iterate_index(path: Path) -> Iterator[tuple[str, int]]:
@@ -167,11 +170,14 @@ def _check_unique(path: Path, file: Path, hashes_of_ids: array) -> None:
     if not shared:
         return
     # Hashes can collide: read the index again, and count ids with shared hashes.
-    ids = (row.partition("\t")[0] for row in itertools.islice(iterate_lines(file), 1, None))
-    counts = Counter(name for name in ids if hash(name) in shared)
-    duplicate = next((name for name, count in counts.items() if count > 1), None)
-    if duplicate:
-        raise UserError(f"{path}: duplicate document id {duplicate!r}")
+    counts: Counter[str] = Counter()
+    for row in itertools.islice(iterate_lines(file), 1, None):
+        name = row.partition("\t")[0]
+        if hash(name) in shared:
+            counts[name] += 1
+    for name, count in counts.items():
+        if count > 1:
+            raise UserError(f"{path}: duplicate document id {name!r}")
 
 
 def read_documents(prefix: Path, *, languages: Sequence[str]) -> list[Document]:
@@ -189,7 +195,8 @@ def iterate_files(index: Path, texts: Sequence[Path]) -> Iterator[Document]:
     n_sentences = sum(length for _, length in iterate_index(index))
     sides = [_iterate_side(text, index, n_sentences) for text in texts]
     for name, length in iterate_index(index):
-        yield Document(name, tuple(tuple(itertools.islice(side, length)) for side in sides))
+        sentences = [tuple(itertools.islice(side, length)) for side in sides]
+        yield Document(name, tuple(sentences))
     # Only now, the iterators read beyond the last sentence, and report surplus lines.
     for side in sides:
         next(side, None)
@@ -219,16 +226,20 @@ def write_documents(
     with contextlib.ExitStack() as stack:
         # Files opened last are closed and renamed first.
         index = stack.enter_context(atomic_writer(index_path(prefix)))
-        files = [stack.enter_context(atomic_writer(text_path(prefix, lang))) for lang in reversed(languages)][::-1]
-        index.write((MASKED_HEADER if has_masks else INDEX_HEADER) + "\n")
+        files = [stack.enter_context(atomic_writer(text_path(prefix, lang))) for lang in reversed(languages)]
+        files.reverse()
+        header = MASKED_HEADER if has_masks else INDEX_HEADER
+        index.write(f"{header}\n")
         for document in documents:
             for file, side in zip(files, document.sides, strict=True):
                 for sentence in side:
                     if "\n" in sentence:
                         raise ValueError(f"document {document.id}: a sentence contains a line end")
                     file.write(sentence + "\n")
-            masked = "\t" + " ".join(str(number + 1) for number in document.masked) if has_masks else ""
-            index.write(f"{document.id}\t{len(document)}{masked}\n")
+            row = f"{document.id}\t{len(document)}"
+            if has_masks:
+                row += "\t" + " ".join(str(number + 1) for number in document.masked)
+            index.write(f"{row}\n")
             hashes.append(hash(document.id))
         index.flush()
         _check_unique(index_path(prefix), Path(index.name), hashes)

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import requests
@@ -98,10 +99,13 @@ class _Transfer:
             # No redirection may lead through an unencrypted address, where an attacker could choose the next one. Files
             # without a published checksum have no other protection.
             del self.session.adapters["http://"]
-        # `requests` would read the complete body of a redirection into memory.
-        self.session.hooks["response"].append(
-            lambda response, **_: response.raw.close() if response.is_redirect else None
-        )
+
+        def close_redirection(response: requests.Response, **_: object) -> None:
+            # `requests` would read the complete body of a redirection into memory.
+            if response.is_redirect:
+                response.raw.close()
+
+        self.session.hooks["response"].append(close_redirection)
         self.part = target.with_name(target.name + ".part")
         self.origin = target.with_name(target.name + ".part.json")
 
@@ -156,8 +160,9 @@ class _Transfer:
                 if not is_rest:
                     start = 0
                     # If-Range needs a strong ETag, or the time of the last change.
-                    etag = response.headers.get("ETag", "")
-                    validator = etag if etag and not etag.startswith("W/") else response.headers.get("Last-Modified")
+                    validator = response.headers.get("ETag", "")
+                    if not validator or validator.startswith("W/"):
+                        validator = response.headers.get("Last-Modified")
                     if "Content-Encoding" in response.headers:
                         validator = None  # a range would count compressed bytes, but the part is decompressed
                     self.part.parent.mkdir(parents=True, exist_ok=True)
@@ -201,8 +206,8 @@ class _Transfer:
             self.clear()
             raise _TemporaryError(f"{self.url}: HTTP 416, the partial file does not match")
         if status in TEMPORARY_STATUS:
-            asked = response.headers.get("Retry-After", "")
-            raise _TemporaryError(f"{self.url}: HTTP {status}", float(asked) if asked.isdecimal() else 0.0)
+            seconds = response.headers.get("Retry-After", "")
+            raise _TemporaryError(f"{self.url}: HTTP {status}", float(seconds) if seconds.isdecimal() else 0.0)
         if status not in (200, 206):
             raise AddressError(f"{self.url}: HTTP {status}")
 
@@ -218,7 +223,7 @@ class _Transfer:
         ):
             file.seek(start)
             # `iter_content` waits for complete chunks, which takes too long at a byte per minute.
-            while chunk := response.raw.read1(CHUNK_BYTES, decode_content=True):
+            for chunk in iter(partial(response.raw.read1, CHUNK_BYTES, decode_content=True), b""):
                 file.write(chunk)
                 bar.update(len(chunk))
                 n_bytes = file.tell()

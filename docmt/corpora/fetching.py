@@ -78,8 +78,11 @@ def _downloads_folder(parent: Path) -> Iterator[Path]:
     """
     prefix = f"{platform.node()}-"
     folder = parent / f"{prefix}{os.getpid()}"
-    processes = {path: path.name.removeprefix(prefix) for path in parent.glob(f"{prefix}*")}
-    ended = [path for path, process in processes.items() if process.isdecimal() and _has_ended(int(process))]
+    ended = []
+    for path in parent.glob(f"{prefix}*"):
+        process = path.name.removeprefix(prefix)
+        if process.isdecimal() and _has_ended(int(process)):
+            ended.append(path)
     if ended and not folder.exists():
         with contextlib.suppress(OSError):  # another process was faster
             ended[0].rename(folder)
@@ -130,8 +133,10 @@ def _fetch_file(name: str, file: SourceFile, out: Path, *, where: str, held: Pat
             log.warning("%s", error)
             tried.append(str(error))
     advice = f"obtain {file.obtain}, and put it at" if file.obtain else "put the file at"
-    reasons = f" (tried: {'; '.join(tried)})" if tried else ""
-    raise UserError(f"{where}: cannot fetch {name}: {advice} {target} ({file.check}){reasons}")
+    message = f"{where}: cannot fetch {name}: {advice} {target} ({file.check})"
+    if tried:
+        message += f" (tried: {'; '.join(tried)})"
+    raise UserError(message)
 
 
 def mirrored(folder: Path, name: str, file: SourceFile | None = None) -> Path | None:
@@ -165,9 +170,10 @@ def _fetch_address(address: Address, target: Path, file: SourceFile, *, download
                 content = Path(folder) / "content"
                 return unpack(path, content, where=address.url) and _is_same(content, file)
 
-        # Compressed files are rarely larger, apart from the overhead of gzip (less than a kilobyte).
-        is_known = file.bytes and address.is_checked
-        most_bytes = max(file.bytes or 0, file.bytes_gz or 0) + 1024 if is_known else file.most_bytes or MAX_BYTES
+        most_bytes = file.most_bytes or MAX_BYTES
+        if file.bytes and address.is_checked:
+            # Compressed files are rarely larger, apart from the overhead of gzip (less than a kilobyte).
+            most_bytes = max(file.bytes, file.bytes_gz or 0) + 1024
         download(address.url, arrived, is_right=is_right, most_bytes=most_bytes)
         place(arrived, target, file, where=address.url, is_checked=address.is_checked)
         arrived.unlink()

@@ -19,7 +19,9 @@ def is_pattern(name: str | PurePath) -> bool:
 
 def matching_names(pattern: str, names: Iterable[str]) -> list[str]:
     """Return the sorted matches of a pattern (`*` also matches `/`). A plain name is returned unchanged."""
-    return sorted(name for name in names if fnmatchcase(name, pattern)) if is_pattern(pattern) else [pattern]
+    if not is_pattern(pattern):
+        return [pattern]
+    return sorted(name for name in names if fnmatchcase(name, pattern))
 
 
 def matching_files(path: Path) -> list[tuple[str, Path]]:
@@ -31,14 +33,17 @@ def matching_files(path: Path) -> list[tuple[str, Path]]:
     if not is_pattern(path):
         return [(path.name, path)]
     # Search below the longest prefix without a pattern.
-    n_plain = next(n for n, part in enumerate(path.parts) if is_pattern(part))
+    n_plain = 0
+    while not is_pattern(path.parts[n_plain]):
+        n_plain += 1
     folder = Path(*path.parts[:n_plain])
     pattern = "/".join(path.parts[n_plain:])
     # A pattern without a folder does not enter folders, since it would walk through all results.
     paths = folder.rglob("*") if "/" in pattern or n_plain else folder.glob(pattern)
-    names = (file.relative_to(folder).as_posix() for file in paths if file.is_file())
-    has_hidden = "/." in f"/{pattern}"
-    return [(name, folder / name) for name in matching_names(pattern, names) if has_hidden or "/." not in f"/{name}"]
+    names = [file.relative_to(folder).as_posix() for file in paths if file.is_file()]
+    if "/." not in f"/{pattern}":
+        names = [name for name in names if "/." not in f"/{name}"]
+    return [(name, folder / name) for name in matching_names(pattern, names)]
 
 
 def paired_files(paths: Sequence[Path], languages: Sequence[str]) -> list[tuple[str, Path, Path]]:
@@ -57,9 +62,9 @@ def paired_files(paths: Sequence[Path], languages: Sequence[str]) -> list[tuple[
         ((name, src_file),), ((_, tgt_file),) = src.values(), tgt.values()
         return [(name, src_file, tgt_file)]
     for side, other, where in ((src, tgt, paths[1]), (tgt, src, paths[0])):
-        lone = next((file for key, (_, file) in side.items() if key not in other), None)
-        if lone:
-            raise UserError(f"{lone}: has no counterpart among {where}")
+        for key, (_, file) in side.items():
+            if key not in other:
+                raise UserError(f"{file}: has no counterpart among {where}")
     return [(name, file, tgt[key][1]) for key, (name, file) in src.items()]
 
 

@@ -83,59 +83,64 @@ SCRIPTS = {
 
 
 class PairRules:
-    """Filter rules for a language pair. The object is picklable.
-
-    Attributes:
-        checks: rule name → function that returns True if a pair fails, in order.
-    """
+    """Filter rules for a language pair. The object is picklable."""
 
     def __init__(self, settings: FilterSettings, languages: Sequence[str]) -> None:
         for lang in settings.scripts:
             look_up(dict.fromkeys(languages), lang, where="corpora.filters: scripts", what="language")
-        self.settings, self.languages = settings, [language_of(lang) for lang in languages]
+        self.settings = settings
+        self.languages = [language_of(lang) for lang in languages]
         self.widths = [WIDTHS.get(lang, 1) for lang in self.languages]
-        self.letters, self.foreign_letters = zip(
-            *(_letters(lang, settings.scripts.get(lang)) for lang in languages), strict=True
-        )
-        self.max_characters, self.max_identical, self.max_ratio = (
-            math.inf if limit is None else limit
-            for limit in (settings.max_characters, settings.max_identical_characters, settings.max_length_ratio)
-        )
-        self.checks: dict[str, Callable[[str, str], bool]] = {
-            "empty": self._is_empty,
-            "short": self._is_short,
-            "long": self._is_long,
-            "identical": self._is_identical,
-            "length ratio": self._has_other_length,
-        }
-        if not settings.control_characters:
-            self.checks["control characters"] = self._has_control_characters
-        if settings.min_script_share:
-            self.checks["script"] = self._has_other_script
+        self.letters: list[re.Pattern[str]] = []
+        self.foreign_letters: list[re.Pattern[str]] = []
+        for lang in languages:
+            letters, foreign_letters = _letters(lang, settings.scripts.get(lang))
+            self.letters.append(letters)
+            self.foreign_letters.append(foreign_letters)
+        self.max_identical: float = math.inf
+        if settings.max_identical_characters is not None:
+            self.max_identical = settings.max_identical_characters
         if settings.languages:
             _detector()  # raises UserError if the package is missing
-            self.checks["language"] = self._has_other_language
 
     def judge(self, pairs: Iterable[tuple[str, str]]) -> list[str]:
         """Return the first failed rule per pair, or an empty name."""
-        checks = self.checks.items()
-        return [next((name for name, check in checks if check(src, tgt)), "") for src, tgt in pairs]
+        return [self._failed_rule(src, tgt) for src, tgt in pairs]
+
+    def _failed_rule(self, src: str, tgt: str) -> str:
+        settings = self.settings
+        if not src.strip() or not tgt.strip():
+            return "empty"
+        shorter, longer = sorted(self.lengths(src, tgt))
+        if src != tgt and shorter < settings.min_characters:
+            return "short"
+        if settings.max_characters is not None and longer > settings.max_characters:
+            return "long"
+        if self._is_identical(src, tgt):
+            return "identical"
+        is_different = longer - shorter >= settings.min_length_difference
+        if is_different and settings.max_length_ratio is not None and longer > settings.max_length_ratio * shorter:
+            return "length ratio"
+        if not settings.control_characters:
+            text = src + tgt
+            # `isprintable` is fast, but False for some white space, and True for the replacement character.
+            if REPLACEMENT in text or (not text.isprintable() and CONTROL.search(text)):
+                return "control characters"
+        if settings.min_script_share and self._has_other_script(src, tgt, settings.min_script_share):
+            return "script"
+        if settings.languages and self._has_other_language(src, tgt):
+            return "language"
+        return ""
 
     def lengths(self, src: str, tgt: str) -> list[int]:
         """Return the lengths of both sides in characters. A Chinese letter counts as three."""
-        columns = zip((src, tgt), self.widths, self.letters, strict=True)
-        return [
-            len(side) + (width - 1) * (width > 1 and len(letters.findall(side))) for side, width, letters in columns
-        ]
-
-    def _is_empty(self, src: str, tgt: str) -> bool:
-        return not (src.strip() and tgt.strip())
-
-    def _is_short(self, src: str, tgt: str) -> bool:
-        return src != tgt and min(self.lengths(src, tgt)) < self.settings.min_characters
-
-    def _is_long(self, src: str, tgt: str) -> bool:
-        return max(self.lengths(src, tgt)) > self.max_characters
+        lengths = []
+        for side, width, letters in zip((src, tgt), self.widths, self.letters, strict=True):
+            length = len(side)
+            if width > 1:
+                length += (width - 1) * len(letters.findall(side))
+            lengths.append(length)
+        return lengths
 
     def _is_identical(self, src: str, tgt: str) -> bool:
         if min(len(src), len(tgt)) <= self.max_identical:
@@ -147,17 +152,7 @@ class PairRules:
         words = WORD.findall(src)
         return sorted(words) == sorted(WORD.findall(tgt)) and any(map(str.isalpha, "".join(words)))
 
-    def _has_other_length(self, src: str, tgt: str) -> bool:
-        shorter, longer = sorted(self.lengths(src, tgt))
-        is_different = longer - shorter >= self.settings.min_length_difference
-        return is_different and longer > self.max_ratio * shorter
-
-    def _has_control_characters(self, src: str, tgt: str) -> bool:
-        text = src + tgt
-        # `isprintable` is fast, but False for some white space, and True for the replacement character.
-        return REPLACEMENT in text or (not text.isprintable() and CONTROL.search(text) is not None)
-
-    def _has_other_script(self, src: str, tgt: str) -> bool:
+    def _has_other_script(self, src: str, tgt: str, min_share: float) -> bool:
         for side, other, letters, foreign in zip(
             (src, tgt), (tgt, src), self.letters, self.foreign_letters, strict=True
         ):
@@ -166,7 +161,7 @@ class PairRules:
                 other = other.lower()
                 n_foreign = sum(len(run) for run in runs if run.lower() not in other)
                 n_own = len(letters.findall(side))
-                if n_foreign and n_own < (self.settings.min_script_share or 0) * (n_own + n_foreign):
+                if n_foreign and n_own < min_share * (n_own + n_foreign):
                     return True
                 if not n_own and sum(map(len, runs)) > self.max_identical:  # a part of the other side
                     return True
@@ -178,7 +173,9 @@ class PairRules:
             if len(letters.findall(side)) * width >= LANGUAGE_CHARACTERS:
                 # The script rule checks letters in other scripts. It also distinguishes Japanese from Chinese.
                 scores = {language_of(code): score for code, score in _detector()(foreign.sub(" ", side))}
-                own_score = max(scores.get(lang, 0.0), scores.get("ja", 0.0) if lang == "zh" else 0.0)
+                own_score = scores.get(lang, 0.0)
+                if lang == "zh":
+                    own_score = max(own_score, scores.get("ja", 0.0))
                 if own_score < OWN_PROBABILITY and max(scores.values(), default=0.0) >= OTHER_PROBABILITY:
                     return True
         return False
@@ -189,8 +186,8 @@ def _letters(lang: str, script: str | None) -> tuple[re.Pattern[str], re.Pattern
     if script is not None:
         look_up(LETTERS, script, where=f"corpora.filters: scripts.{lang}", what="script")
     script = script or script_in(lang)
-    scripts = [script] if script else SCRIPTS.get(language_of(lang), [usual_script(lang)])
-    if not LETTERS.keys() >= set(scripts):  # all letters are accepted
+    scripts = (script,) if script else SCRIPTS.get(language_of(lang), (usual_script(lang),))
+    if not LETTERS.keys() >= {*scripts}:  # all letters are accepted
         return re.compile(r"\w"), re.compile(r"(?!)")
     letters = "".join(LETTERS[script] for script in scripts)
     return re.compile(f"[{letters}]"), re.compile(rf"[^\W\d_{letters}]+")
@@ -256,21 +253,20 @@ class DocumentFilter:
             self.counts["sentences_read"] += len(document)
             rules = list(itertools.islice(broken, len(document)))
             numbers = list(itertools.islice(repeated, len(document)))
-            if self._is_in_tests(document):
-                self.counts["documents_dropped"] += 1
-                self.dropped["test overlap"] += len(document)
-                continue
-            # Pairs that are dropped for another reason are no first occurrence.
+            max_overlap = self.settings.max_test_overlap
+            if max_overlap is not None:
+                n_tested = sum(sentence in self.tests for sentence in document.src)
+                if n_tested > max_overlap * len(document):
+                    self.counts["documents_dropped"] += 1
+                    self.dropped["test overlap"] += len(document)
+                    continue
             new = _mark_duplicates(rules, numbers, occurred)
-            documents = list(self._treat(document, rules))
-            for number in new if documents else ():
-                occurred[number] = 1
-            yield from documents
+            for remaining in self._treat(document, rules):
+                # Pairs that are dropped for another reason are no first occurrence.
+                for number in new:
+                    occurred[number] = 1
+                yield remaining
         next(broken, None)  # raises UserError if an external file has surplus lines
-
-    def _is_in_tests(self, document: Document) -> bool:
-        share = self.settings.max_test_overlap
-        return share is not None and sum(sentence in self.tests for sentence in document.src) > share * len(document)
 
     def _treat(self, document: Document, rules: list[str]) -> Iterator[Document]:
         """Yield the remaining documents after applying `on_failure`. `rules` contains the failed rule per pair."""
@@ -282,7 +278,8 @@ class DocumentFilter:
             examples = self.examples.setdefault(rules[number], [])
             if len(examples) < self.n_examples:
                 examples.append((document.id, document.src[number], document.tgt[number]))
-        action, max_failed = self.settings.on_failure, self.settings.max_failed_share * len(document)
+        action = self.settings.on_failure
+        max_failed = self.settings.max_failed_share * len(document)
         is_dropped = len(failed) == len(document) or (action == "drop_document" and len(failed) > max_failed)
         counts = self.masked if action == "mask" and not is_dropped else self.dropped
         counts.update(rules[number] for number in failed)
@@ -295,20 +292,20 @@ class DocumentFilter:
             yield replace(document, masked=tuple(failed))
         elif action == "drop_pair":
             is_good = [rule == "" for rule in rules]
-            yield replace(document, sides=tuple(tuple(itertools.compress(side, is_good)) for side in document.sides))
+            sides = [tuple(itertools.compress(side, is_good)) for side in document.sides]
+            yield replace(document, sides=tuple(sides))
         else:
             self.counts["documents_cut"] += 1
             for before, end in itertools.pairwise([-1, *failed, len(document)]):
                 start = before + 1
                 if start < end:
-                    sides = tuple(side[start:end] for side in document.sides)
-                    yield Document(self._part_id(document.id, start + 1), sides)
-
-    def _part_id(self, document_id: str, sentence: int) -> str:
-        """Return an id with the number of the part's first sentence, from 1, which no other document has."""
-        name = f"{document_id}:{sentence}"
-        names = itertools.chain([name], (f"{name}#{n}" for n in itertools.count(2)))
-        return next(name for name in names if name not in self._part_ids)
+                    # The number of the part's first sentence, from 1, in an id that no other document has.
+                    name = part_id = f"{document.id}:{start + 1}"
+                    n_parts = 1
+                    while part_id in self._part_ids:
+                        n_parts += 1
+                        part_id = f"{name}#{n_parts}"
+                    yield Document(part_id, tuple(side[start:end] for side in document.sides))
 
     def as_dict(self) -> dict[str, Any]:
         """Return the counts for a JSON file."""
@@ -325,7 +322,10 @@ def number_repeated(
     n_pairs = n_texts = 0
     with tempfile.TemporaryDirectory() as folder:
         hashes = (hash(pair) if max(lengths(*pair)) >= DUPLICATE_CHARACTERS else 0 for pair in pairs())
-        while len(block := np.fromiter(itertools.islice(hashes, BLOCK_PAIRS), dtype=np.int64)):
+        while True:
+            block = np.fromiter(itertools.islice(hashes, BLOCK_PAIRS), dtype=np.int64)
+            if not len(block):
+                break
             rows = np.stack((block, np.arange(n_pairs, n_pairs + len(block))), axis=1)[block != 0]
             n_pairs += len(block)
             for partition in range(PARTITIONS):
@@ -365,6 +365,8 @@ def _add_external(broken: Iterator[str], path: Path) -> Iterator[str]:
         line = next(lines, None)
         if line not in ("0", "1"):
             raise UserError(f"{path}: line {n_pairs} must be 1 (keep the pair) or 0, not {line!r}")
-        yield rule or "external" * (line == "0")
+        if not rule and line == "0":
+            rule = "external"
+        yield rule
     if next(lines, None) is not None:
         raise UserError(f"{path}: has more lines than there are pairs ({n_pairs})")

@@ -67,8 +67,10 @@ def find_split(paths: Sequence[Path], *, form: Mapping[str, Any], languages: Seq
         # For example, the language `eng` matches names with `en`.
         by_code = {_code(code): code for code in codes}
         roles = [by_code.get(language_in(path) or "", "") for path in paths[:2]]
-        roles = roles if sorted(roles) == sorted(codes) else list(codes)
-        roles += ["index" if guessed["reader"] == "indexed_lines" else "ids"] * (len(paths) - 2)
+        if sorted(roles) != sorted(codes):
+            roles = list(codes)
+        if len(paths) == 3:
+            roles.append("index" if guessed["reader"] == "indexed_lines" else "ids")
     else:
         raise UserError(f"{where}: {len(paths)} files: pass one, one per language, or a quoted pattern: 'en/*.txt'")
     if len(set(codes)) != 2:
@@ -110,13 +112,15 @@ def _languages_of_one(path: Path) -> tuple[str, ...]:
             codes = [variant_language(variant) for variant in unit.iterfind(".//{*}tuv")]
     elif suffix in (".csv", ".tsv", ".txt"):
         codes = [cell for cell in _header(file)[0] if is_code(cell)]
-        # `id` is Indonesian if there are exactly two codes.
-        codes = codes if len(codes) == 2 else [code for code in codes if code.lower() not in IDS]
-    words = re.findall(r"(?<![A-Za-z])([A-Za-z]{2,3})-([A-Za-z]{2,3})(?![A-Za-z])", path.as_posix())
-    # `fr-CA` is a language and a region.
-    pairs = [pair for pair in words if all(map(is_code, pair)) and pair[0].isupper() == pair[1].isupper()]
-    pair = list(pairs[-1]) if pairs else []
-    return tuple(map(_code, codes if len(codes) == 2 else pair))
+        if len(codes) != 2:  # otherwise, `id` is Indonesian
+            codes = [code for code in codes if code.lower() not in IDS]
+    if len(codes) != 2:
+        codes = []
+        for pair in re.findall(r"(?<![A-Za-z])([A-Za-z]{2,3})-([A-Za-z]{2,3})(?![A-Za-z])", path.as_posix()):
+            # `fr-CA` is a language and a region.
+            if all(map(is_code, pair)) and pair[0].isupper() == pair[1].isupper():
+                codes = list(pair)  # the last pair counts
+    return tuple(map(_code, codes))
 
 
 def _format_of_one(path: Path, languages: Sequence[str], form: Mapping[str, Any]) -> dict[str, Any]:
@@ -128,14 +132,15 @@ def _format_of_one(path: Path, languages: Sequence[str], form: Mapping[str, Any]
     header, delimiter = _header(file)
     names = {_code(cell) if is_code(cell) else cell.lower(): cell for cell in header}
     src, tgt = map(_code, languages) if len(languages) == 2 else ("", "")
-    columns = {
-        key: form.get(key) or next((names[name] for name in wanted if name in names), None)
-        for key, wanted in (
-            ("source", (src, *SOURCES)),
-            ("target", (tgt, *TARGETS)),
-            ("id", [name for name in IDS if name not in (src, tgt)]),
-        )
+    usual_names = {
+        "source": [src, *SOURCES],
+        "target": [tgt, *TARGETS],
+        "id": [name for name in IDS if name not in (src, tgt)],
     }
+    columns: dict[str, str | None] = {}
+    for key, candidates in usual_names.items():
+        candidates = [names[name] for name in candidates if name in names]
+        columns[key] = form.get(key) or next(iter(candidates), None)
     if reader or suffix_of(path) == ".csv" or (columns["source"] and columns["target"]):
         missing = [key for key, column in columns.items() if column is None and key not in form]
         if missing:
@@ -153,13 +158,13 @@ def _format_of_one(path: Path, languages: Sequence[str], form: Mapping[str, Any]
     if n_cells == 2:
         return {"reader": "tsv"}
     if n_cells == 3:
-        columns = [[row[cell] for row in rows] for cell in range(3)]
-        # Rows with an id are consecutive, so the column has as many runs as values.
-        candidates = sorted(
-            (len(set(column)), number)
-            for number, column in enumerate(columns, start=1)
-            if len(set(column)) == len(list(itertools.groupby(column))) < len(rows)
-        )
+        candidates = []
+        for number in (1, 2, 3):
+            cells = [row[number - 1] for row in rows]
+            # Rows with an id are consecutive, so the column has as many runs as values.
+            if len(set(cells)) == len(list(itertools.groupby(cells))) < len(rows):
+                candidates.append((len(set(cells)), number))
+        candidates.sort()
         if not candidates or (len(candidates) > 1 and candidates[1][0] < 1.25 * candidates[0][0]):
             raise UserError(
                 f"{file}: cannot guess which of the three columns is the document id: pass for example --format "
@@ -178,7 +183,9 @@ def _format_of_sides(paths: Sequence[Path]) -> dict[str, Any]:
     if len(paths) == 3:
         if heads[2].startswith("["):
             return {"reader": "indexed_lines"}
-        return {"reader": "named_lines"} | ({"id_cells": 2} if heads[2].count("\t") == 3 else {})
+        if heads[2].count("\t") == 3:
+            return {"reader": "named_lines", "id_cells": 2}
+        return {"reader": "named_lines"}
     if all(suffix_of(path) == ".srt" for path in firsts):
         return {"reader": "srt_pairs"}
     if any(map(is_pattern, paths)):
@@ -198,7 +205,9 @@ def _format_of_sides(paths: Sequence[Path]) -> dict[str, Any]:
 def _header(file: Path) -> tuple[list[str], str]:
     """Return the cells of the first line, and their delimiter."""
     line = next(iterate_lines(file), "").rstrip("\r")
-    delimiter = "\t" if suffix_of(file) == ".tsv" and "\t" in line else max(",;\t", key=line.count)
+    delimiter = max(",;\t", key=line.count)
+    if suffix_of(file) == ".tsv" and "\t" in line:
+        delimiter = "\t"
     return [cell.strip('" ') for cell in line.split(delimiter)], delimiter
 
 

@@ -1,7 +1,7 @@
 """Problems in user-supplied corpora that readers accept: untranslated text, other languages, duplicates."""
 
-import itertools
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -103,10 +103,16 @@ class SplitInspection:
 
 def other_language(sentences: Iterable[str], lang: str) -> str | None:
     """Return the language of a text that is probably not in `lang`, otherwise None."""
-    words = list(itertools.chain.from_iterable(WORD.findall(sentence.lower()) for sentence in sentences))
-    if lang not in FREQUENT or len(words) < MIN_WORDS:
+    words: Counter[str] = Counter()
+    for sentence in sentences:
+        words.update(WORD.findall(sentence.lower()))
+    if lang not in FREQUENT or words.total() < MIN_WORDS:
         return None
-    counts = {code: sum(map(set(frequent.split()).__contains__, words)) for code, frequent in FREQUENT.items()}
+    counts = {}
+    for code, frequent in FREQUENT.items():
+        counts[code] = sum(words[word] for word in frequent.split())
     best = max(counts, key=lambda code: counts[code])
     # Twice as many, and at least every twentieth word, since related languages share some words.
-    return best if counts[best] > max(2 * counts[lang], len(words) / 20) else None
+    if counts[best] <= max(2 * counts[lang], words.total() / 20):
+        return None
+    return best

@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -60,28 +60,30 @@ def fetch_mtdata(corpus: MtdataCorpus, out: Path, *, python: str | None = None) 
     # Python gets the text of the program, because it would search the folder of a file for modules.
     command = [python or corpus.python or sys.executable, "-c", PROGRAM.read_text(encoding="utf-8"), corpus.id]
     # The program cannot import packages of docmt, and writes UTF-8 on every machine.
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    environment["PYTHONIOENCODING"] = "utf-8"
+    environment = os.environ | {"PYTHONIOENCODING": "utf-8"}
+    environment.pop("PYTHONPATH", None)
     try:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, encoding="utf-8", env=environment)
     except OSError as error:
         raise UserError(f"corpora.mtdata: {command[0]}: cannot be started ({error.strerror})") from None
     with process:
         assert process.stdout is not None
-        lines = (_refuse_error(json.loads(line), corpus) for line in process.stdout)
-        origin = next(lines, None)
+        values = _read_values(process.stdout, corpus)
+        origin = next(values, None)
         if origin is not None:
-            write_lines(out, _table(lines, corpus, process))
+            write_lines(out, _table(values, corpus, process))
             write_json(out.with_suffix(".json"), origin)
     if origin is None:
         raise _failure(corpus)
 
 
-def _refuse_error(value: Any, corpus: MtdataCorpus) -> Any:
-    """Return what the program printed. Raises UserError if it is an error."""
-    if "error" in value:
-        raise UserError(f"corpora.mtdata: {corpus.id} {' '.join(value['error'].split())}")
-    return value
+def _read_values(lines: Iterable[str], corpus: MtdataCorpus) -> Iterator[Any]:
+    """Yield the values that the program prints. Raises UserError for an error."""
+    for line in lines:
+        value = json.loads(line)
+        if "error" in value:
+            raise UserError(f"corpora.mtdata: {corpus.id} {' '.join(value['error'].split())}")
+        yield value
 
 
 def _failure(corpus: MtdataCorpus) -> UserError:
@@ -93,9 +95,11 @@ def _failure(corpus: MtdataCorpus) -> UserError:
 
 def _table(rows: Iterator[list[Any]], corpus: MtdataCorpus, process: subprocess.Popen) -> Iterator[str]:
     """Yield rows of document, source and target. Raises UserError if the process fails."""
-    n_blocks, documents = 0, corpus.documents
+    n_blocks = 0
+    documents = corpus.documents
     for number, (src, tgt, *more) in enumerate(rows, start=1):
-        src, tgt = (SPACES.sub(" ", side or "") for side in (src, tgt))
+        src = SPACES.sub(" ", src or "")
+        tgt = SPACES.sub(" ", tgt or "")
         if documents == "blank_lines":
             if not (src or tgt):
                 n_blocks += 1

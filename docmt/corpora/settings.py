@@ -52,10 +52,10 @@ class FilterSettings(Settings):
     @model_validator(mode="after")
     def _check(self) -> Self:
         """Reject keys that would be ignored."""
-        defaults = {name: field.default for name, field in type(self).model_fields.items()}
-        if self.on_failure != "drop_document" and self.max_failed_share != defaults["max_failed_share"]:
+        fields = type(self).model_fields
+        if self.on_failure != "drop_document" and self.max_failed_share != fields["max_failed_share"].default:
             raise ValueError(f"max_failed_share applies only with on_failure drop_document, not {self.on_failure}")
-        if self.max_length_ratio is None and self.min_length_difference != defaults["min_length_difference"]:
+        if self.max_length_ratio is None and self.min_length_difference != fields["min_length_difference"].default:
             raise ValueError("min_length_difference applies only with max_length_ratio, which is null")
         if self.min_script_share is None and self.scripts:
             raise ValueError("scripts applies only with min_script_share, which is null")

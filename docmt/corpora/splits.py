@@ -26,8 +26,8 @@ def read_split(
         )
     split = corpus.split(split_name, where=where)
     # Read in the direction of the corpus, to which roles and speakers refer, and swap sides later.
-    files, form = _files_by_role(split, folder), corpus.format_of(split_name)
-    documents, counts = read(files, form=form, languages=corpus.languages)
+    files = _files_by_role(split, folder)
+    documents, counts = read(files, form=corpus.format_of(split_name), languages=corpus.languages)
     is_reversed = list(languages) != corpus.languages
 
     def checked() -> Iterator[Document]:
@@ -79,8 +79,11 @@ def _files_by_role(split: Split, folder: Path) -> dict[str, Path]:
 def _without_ties(item: dict[str, Any], dropped: Counter[str]) -> dict[str, Any] | None:
     """Remove duplicate candidates, since a model gives equal texts equal scores. None: no wrong candidate left."""
     right = item["candidates"][item["correct"]]
-    candidates = [text for number, text in enumerate(item["candidates"]) if number == item["correct"] or text != right]
-    distinct = list({tuple(candidate): candidate for candidate in candidates}.values())
+    candidates: dict[tuple[str, ...], list[str]] = {}
+    for number, candidate in enumerate(item["candidates"]):
+        if number == item["correct"] or candidate != right:
+            candidates[tuple(candidate)] = candidate
+    distinct = list(candidates.values())
     dropped["duplicate candidate"] += len(item["candidates"]) - len(distinct)
     if len(distinct) < 2:
         dropped["item without a wrong candidate"] += 1

@@ -70,7 +70,10 @@ def first_difference(candidates: Sequence[Sequence[str]]) -> int:
     """Return the index of the first sentence with different candidates (default: the last sentence)."""
     # Column i holds sentence i of every candidate.
     columns = list(zip(*candidates, strict=True))
-    return next((i for i, column in enumerate(columns) if len(set(column)) > 1), len(columns) - 1)
+    for i, column in enumerate(columns):
+        if len(set(column)) > 1:
+            return i
+    return len(columns) - 1
 
 
 def read_suite(path: Path) -> list[ContrastiveItem]:
@@ -109,9 +112,9 @@ def read_contrastive(value: dict[str, Any], where: str) -> ContrastiveItem:
         raise UserError(f"{where}: `candidates` must be a list of lists of sentences")
     if len(candidates) < 2 or not (type(correct) is int and 0 <= correct < len(candidates)):
         raise UserError(f"{where}: `correct` is {correct!r}, but there are {len(candidates)} candidates")
-    count = next((len(candidate) for candidate in candidates if len(candidate) != len(src)), None)
-    if count is not None:
-        raise UserError(f"{where}: a candidate has {count} sentences, but src has {len(src)}")
+    for candidate in candidates:
+        if len(candidate) != len(src):
+            raise UserError(f"{where}: a candidate has {len(candidate)} sentences, but src has {len(src)}")
     is_prefix = value.get("is_prefix", False)
     if not isinstance(is_prefix, bool):
         raise UserError(f"{where}: `is_prefix` must be true or false, not {is_prefix!r}")
@@ -138,7 +141,9 @@ def read_generative(value: dict[str, Any], where: str) -> GenerativeItem:
 
 def read_either(value: dict[str, Any], where: str) -> ContrastiveItem | GenerativeItem:
     """Return the item of either kind in a JSON object."""
-    return (read_generative if "expected" in value else read_contrastive)(value, where)
+    if "expected" in value:
+        return read_generative(value, where)
+    return read_contrastive(value, where)
 
 
 def _common(value: dict[str, Any]) -> dict[str, Any]:
@@ -147,9 +152,9 @@ def _common(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_keys(value: dict[str, Any], keys: tuple[str, ...], where: str) -> None:
-    missing = next((key for key in keys if key not in value), None)
-    if missing:
-        raise UserError(f"{where}: key {missing!r} is missing")
+    for key in keys:
+        if key not in value:
+            raise UserError(f"{where}: key {key!r} is missing")
     if not all(isinstance(value[key], str) for key in ("id", "phenomenon")):
         raise UserError(f"{where}: `id` and `phenomenon` must be text")
     if not _is_document(value["src"]):

@@ -33,7 +33,8 @@ def score_bleu(test: TranslatedTest, metrics: Mapping[str, Metric]) -> list[Scor
             rows.append(missing_row(name, problem))
             continue
         scorer = metric.sacre(settings, tgt_lang)
-        translations, references = join_segments(hypotheses, *(words if metric.is_tokenized else raw), metric.unit)
+        texts = words if metric.is_tokenized else raw
+        translations, references = join_segments(hypotheses, *texts, metric.unit)
         # The two steps of `corpus_score`, since counts by segment also give the score by groups of documents.
         statistics = scorer._extract_corpus_statistics(translations, references)
         score = scorer._aggregate_and_compute(statistics)
@@ -77,7 +78,9 @@ def segment_counts(scorer: SacreMetric, statistics: Sequence[Sequence[int | floa
     rows = np.array(statistics, dtype="float64")
     if isinstance(scorer, BLEU):
         return SegmentCounts(rows, partial(bleu_of_counts, smooth=scorer.smooth_method == "exp"))
-    return SegmentCounts(rows, ter_of_counts if isinstance(scorer, TER) else chrf_of_counts)
+    if isinstance(scorer, TER):
+        return SegmentCounts(rows, ter_of_counts)
+    return SegmentCounts(rows, chrf_of_counts)
 
 
 def bleu_of_counts(counts: np.ndarray, *, smooth: bool) -> np.ndarray:
@@ -100,8 +103,8 @@ def chrf_of_counts(counts: np.ndarray) -> np.ndarray:
     ours, theirs, matches = np.moveaxis(counts.reshape(*counts.shape[:-1], -1, 3), -1, 0)
     orders = (ours > 0) & (theirs > 0)
     n = np.maximum(orders.sum(-1), 1)
-    precision, recall = (np.divide(matches, side, where=orders, out=np.zeros_like(matches)) for side in (ours, theirs))
-    precision, recall = precision.sum(-1) / n, recall.sum(-1) / n
+    precision = np.divide(matches, ours, where=orders, out=np.zeros_like(matches)).sum(-1) / n
+    recall = np.divide(matches, theirs, where=orders, out=np.zeros_like(matches)).sum(-1) / n
     total = 4 * precision + recall
     return np.divide(500 * precision * recall, total, where=total > 0, out=np.zeros_like(total))
 

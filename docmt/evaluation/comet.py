@@ -34,7 +34,11 @@ def score_comet(test: TranslatedTest, settings: CometSettings) -> list[ScoreRow]
         return []
     program = find_program(settings.program)
     if program is None:
-        return [missing_row(COMET, missing_program(settings))]
+        reason = (
+            f"evaluation.comet.program: {settings.program!r} not found: create the environment from "
+            "workflow/envs/comet.yml, and set this key to the path of its comet-score"
+        )
+        return [missing_row(COMET, reason)]
     if not Path(settings.model_file).is_file():
         raise UserError(f"evaluation.comet.checkpoint: {settings.model_file}: no such file")
     check_planned(Path(settings.model_file))
@@ -56,20 +60,14 @@ def score_comet(test: TranslatedTest, settings: CometSettings) -> list[ScoreRow]
     return [{**row, "groups": group_means([100 * score for score in scores], test.documents)}]
 
 
-def missing_program(settings: CometSettings) -> str:
-    """Return the reason for a missing score, and what to do."""
-    return (
-        f"evaluation.comet.program: {settings.program!r} not found: create the environment from "
-        "workflow/envs/comet.yml, and set this key to the path of its comet-score"
-    )
-
-
 def claim_device(settings: CometSettings) -> "DeviceMeter":
     """Reserve a GPU for the program if it uses one, and return a meter of its device."""
     from docmt.models.gpus import DeviceMeter
 
     claim_gpus(settings.gpus)
-    return DeviceMeter("cuda", gpu=first_gpu() or "GPU-unknown") if settings.gpus else DeviceMeter("cpu")
+    if settings.gpus:
+        return DeviceMeter("cuda", gpu=first_gpu() or "GPU-unknown")
+    return DeviceMeter("cpu")
 
 
 def with_context(
@@ -77,24 +75,27 @@ def with_context(
 ) -> list[str]:
     """Prepend up to `n_before` preceding sentences of `context` from the same document to each sentence."""
     joined = []
-    for i, (sentence, document) in enumerate(zip(sentences, documents, strict=True)):
-        before = (context[j] for j in range(max(i - n_before, 0), i) if documents[j] == document)
+    for i, sentence in enumerate(sentences):
+        before = [context[j] for j in range(max(i - n_before, 0), i) if documents[j] == documents[i]]
         joined.append(SEPARATOR.join([*before, sentence]))
     return joined
 
 
 def _run(program: str, texts: dict[str, list[str]], settings: CometSettings) -> list[float]:
     with tempfile.TemporaryDirectory(prefix="docmt-comet-") as folder:
-        files = {name: Path(folder) / name for name in (*texts, "scores.json")}
-        for name, lines in texts.items():
+        command = [program]
+        for option, name in (("-s", "source"), ("-t", "hypothesis"), ("-r", "reference")):
+            path = Path(folder, name)
             # The program splits at all Unicode line ends.
-            write_lines(files[name], (" ".join(line.splitlines()) for line in lines), checksum=False)
-        options = ["-s", "source", "-t", "hypothesis", "-r", "reference", "--to_json", "scores.json"]
-        command = [program, *(str(files.get(word, word)) for word in options), "--model", settings.model_file]
+            write_lines(path, (" ".join(line.splitlines()) for line in texts[name]), checksum=False)
+            command += [option, str(path)]
+        scores_path = Path(folder, "scores.json")
+        command += ["--to_json", str(scores_path), "--model", settings.model_file]
         command += ["--batch_size", str(settings.batch_size), "--gpus", str(settings.gpus)]
-        command += ["--enable-context"] if settings.context else []
+        if settings.context:
+            command.append("--enable-context")
         run_program(command, name=COMET)
-        content = read_json(files["scores.json"])
+        content = read_json(scores_path)
     # Newer versions write the segments under the name of the hypotheses file.
     if isinstance(content, dict) and len(content) == 1:
         (content,) = content.values()

@@ -1,5 +1,6 @@
 """`docmt evaluate`: score hypotheses, test sets and context use, and test differences for significance."""
 
+import itertools
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -103,7 +104,8 @@ def _refuse_unused(settings: EvaluationSettings, *, contrast: Sequence[str]) -> 
         raise UserError("--settings: comet: COMET is computed by `docmt evaluate comet`; remove this key")
     if settings.external:
         raise UserError("--settings: external: only applies to studies; remove this key")
-    if unused := sorted(settings.contrast.model_fields_set - {*contrast}):
+    unused = sorted(settings.contrast.model_fields_set - {*contrast})
+    if unused:
         reason = "is used by `docmt decode score-candidates`" if contrast else "applies to contrastive test sets"
         raise UserError(f"--settings: contrast.{unused[0]}: {reason}; remove this key")
 
@@ -131,7 +133,8 @@ def _read_translations(
 def _translation_scores(
     test: TestOutputs, translated: TranslatedTest, score: Callable[..., list[ScoreRow]]
 ) -> TestScores:
-    rows, hypotheses = score(translated), test.outputs[0]
+    rows = score(translated)
+    hypotheses = test.outputs[0]
     problem = find_tokenization(translated.sentences, translated.reference)
     if problem:
         log.warning("%s: %s: detokenize them, as the reference is", hypotheses, problem)
@@ -139,10 +142,15 @@ def _translation_scores(
         for row in rows:
             if row["value"] is not None:
                 row["signature"] += f"|{WARNING}{remark}"
-    inputs = {"hypotheses": hypotheses, "reference": text_path(test.file, test.languages[1])}
-    inputs["documents"] = index_path(test.file)
-    inputs |= {f"reference {number}": path for number, path in enumerate(test.references, start=2)}
-    inputs |= {f"scores of {metric}": path for metric, (path,) in test.external.items()}
+    inputs = {
+        "hypotheses": hypotheses,
+        "reference": text_path(test.file, test.languages[1]),
+        "documents": index_path(test.file),
+    }
+    for number, path in enumerate(test.references, start=2):
+        inputs[f"reference {number}"] = path
+    for metric, (path,) in test.external.items():
+        inputs[f"scores of {metric}"] = path
     return TestScores(test.name, rows, inputs)
 
 
@@ -241,9 +249,12 @@ def cxmi(
     # As in contrastive scoring: differences are smaller than rounding errors in half precision.
     exact = settings.model_copy(update={"precision": "float32"})
     scorer = TargetScorer(load_model(model, fingerprint=model_fingerprint), exact, device=torch_device)
-    trees = [document for file in discourse for document in read_discourse(file)] if discourse else None
+    trees = None
+    if discourse:
+        trees = list(itertools.chain.from_iterable(map(read_discourse, discourse)))
     if suite is not None:
-        reference, items = suite, read_suite(suite)
+        reference = suite
+        items = read_suite(suite)
         right = [Candidate(item.src, item.candidates[item.correct], is_prefix=item.is_prefix) for item in items]
         rows = suite_rows(items, score_references([item.id for item in items], right, scorer, trees))
     else:
@@ -253,8 +264,10 @@ def cxmi(
         documents = read_documents(prefix, languages=(src_lang, tgt_lang))
         references = [Candidate(document.src, document.tgt) for document in documents]
         scores = score_references([document.id for document in documents], references, scorer, trees)
-        sentences = [document.id for document in documents for _ in document.src]
-        rows = [mean_row(metric, np.concatenate(values), sentences) for metric, values in scores.items()]
+        sentence_documents = []
+        for document in documents:
+            sentence_documents += [document.id] * len(document)
+        rows = [mean_row(metric, np.concatenate(values), sentence_documents) for metric, values in scores.items()]
     scores = TestScores(test, rows, {"model": model, "reference": reference})
     write_scores(out, [scores], run=vars(run), settings=settings.model_dump(), fingerprint=fingerprint, **meter.facts())
 
@@ -263,7 +276,9 @@ def _prefix_unless_suite(texts: Sequence[Path] | None, suite: Path | None, *, co
     """Return the prefix of a split. None if there is a suite instead."""
     if bool(texts) == (suite is not None):
         raise UserError(f"docmt evaluate {command}: pass either --texts or --suite")
-    return single_prefix(texts, option="--texts") if texts else None
+    if not texts:
+        return None
+    return single_prefix(texts, option="--texts")
 
 
 @commands.command
@@ -339,11 +354,13 @@ def compare(
     index, (reference, *more), blank = read_user_references(references)
     if len(index.ids) == 1:
         log.warning("%s: only one document (by blank lines or documents.tsv): d-BLEU cannot be tested", references[0])
-    systems, prefix = {}, references[0].with_suffix("")
+    systems = {}
+    prefix = references[0].with_suffix("")
     for name, path in paths.items():
         translations = read_user_hypotheses(path, index, reference, tgt_lang=tgt_lang, blank=blank)
         systems[name] = TranslatedTest(translations, reference, settings, prefix, src_lang, tgt_lang, training, more)
-        if problem := find_tokenization(systems[name].sentences, reference):
+        problem = find_tokenization(systems[name].sentences, reference)
+        if problem:
             log.warning("%s: %s: detokenize them, as the reference is", path, problem)
     rows = compare_systems(systems)
     if out:
@@ -375,8 +392,10 @@ def _print_comparison(rows: list[dict[str, Any]]) -> None:
     forms |= {"p": ".4f", "randomization_p": ".4f"}
     lines = []
     for row in rows:
-        numbers = ["–" if row[key] is None else format(row[key], form) for key, form in forms.items()]
-        lines.append([escape_controls(row["system"]), row["metric"], *numbers])
+        cells = [escape_controls(row["system"]), row["metric"]]
+        for key, form in forms.items():
+            cells.append("–" if row[key] is None else format(row[key], form))
+        lines.append(cells)
     # Otherwise, tabulate would parse numbers and drop trailing zeros.
     aligned = ["left"] * 2 + ["right"] * 6
     print(tabulate(lines, headers, tablefmt="simple", colalign=aligned, disable_numparse=True))
@@ -414,7 +433,8 @@ def difference(
             differences = compare_translations(translated[:n_ours], translated[n_ours:])
         else:
             metric, items, judge = _read_judged(test, settings.contrast.ties)
-            ours, theirs = (list(map(judge, paths)) for paths in (test.outputs, test.baseline))
+            ours = list(map(judge, test.outputs))
+            theirs = list(map(judge, test.baseline))
             differences = compare_verdicts(metric, [item.phenomenon for item in items], ours, theirs)
         keys = {"dataset": dataset, "test": test.name, "system": names[0], "baseline": names[1]}
         rows += [keys | vars(tested) for tested in differences]

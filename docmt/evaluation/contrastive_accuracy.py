@@ -33,8 +33,10 @@ TestedItem = TypeVar("TestedItem", ContrastiveItem, GenerativeItem)
 def read_log_probabilities(path: Path) -> tuple[dict[str, list[float]], dict[str, Any]]:
     """Read output from `docmt decode score-candidates`: candidate scores by item id, and the provenance."""
     content = read_json(path)
+    scores: dict[str, list[float]] = {}
     try:
-        scores = {item["id"]: [float(score) for score in item["scores"]] for item in content["items"]}
+        for item in content["items"]:
+            scores[item["id"]] = list(map(float, item["scores"]))
     except (KeyError, OverflowError, TypeError, ValueError) as error:
         raise UserError(
             f'{path}: not written by `docmt decode score-candidates` ({{"items": [{{"id", "scores"}}]}}): {error!r}'
@@ -66,10 +68,11 @@ def read_user_log_probabilities(path: Path, items: Sequence[ContrastiveItem]) ->
             words = line.split()
             if not all(map(NUMBER.fullmatch, words)):
                 raise UserError(f"{path}: line {number}: {line!r} is not a list of numbers separated by spaces")
-            scores[item.id] = [float(word) for word in words]
+            scores[item.id] = list(map(float, words))
     rows = [{"id": item.id, "scores": scores_of(item, scores, where=str(path))} for item in items]
     for row in rows:
-        if (highest := max(row["scores"])) > 0:
+        highest = max(row["scores"])
+        if highest > 0:
             raise UserError(
                 f"{path}: item {row['id']!r} has the score {highest:g}, but log probabilities are at most 0: negate "
                 "scores for which lower is better, such as losses"
@@ -102,22 +105,22 @@ def accuracy_rows(
 
     `chance` is the probability of guessing an item correctly. None: rows have no chance.
     """
-    results = list(zip(items, verdicts, strict=True))
     rows: list[ScoreRow] = []
 
     def add_row(phenomenon: str | None, **of_class: object) -> None:
-        members = [
-            (item, right)
-            for item, right in results
-            if phenomenon in (None, item.phenomenon) and of_class.items() <= vars(item).items()
-        ]
-        n, right = len(members), sum(right for _, right in members)
+        members = []
+        results = []
+        for item, is_correct in zip(items, verdicts, strict=True):
+            if phenomenon in (None, item.phenomenon) and of_class.items() <= vars(item).items():
+                members.append(item)
+                results.append(is_correct)
+        n, right = len(results), sum(results)
         low, high = wilson_interval(right, n)
         row = {"metric": metric, "value": 100 * right / n, "n": n, "low": 100 * low, "high": 100 * high}
         row |= {"phenomenon": phenomenon, "distance": None, "kind": None, "signature": signature, **of_class}
         if chance is not None:
-            row["chance"] = 100 * sum(chance(item) for item, _ in members) / n
-        row["groups"] = group_means([100 * right for _, right in members])
+            row["chance"] = 100 * sum(map(chance, members)) / n
+        row["groups"] = group_means([100 * is_correct for is_correct in results])
         rows.append(cast(ScoreRow, row))
 
     phenomena = list(dict.fromkeys(item.phenomenon for item in items))
@@ -139,9 +142,9 @@ def check_items(
 ) -> None:
     """Raise UserError if scores belong to an item that is not in the suite."""
     ids = {item.id for item in items}
-    stranger = next((name for name in scores if name not in ids), None)
-    if stranger is not None:
-        raise UserError(f"{where}: item {stranger!r} is not in the suite: use the same suite")
+    for name in scores:
+        if name not in ids:
+            raise UserError(f"{where}: item {name!r} is not in the suite: use the same suite")
 
 
 def scores_of(
@@ -153,7 +156,7 @@ def scores_of(
     values = scores[item.id]
     if len(values) != len(item.candidates):
         raise UserError(f"{where}: item {item.id!r} has {len(values)} scores for {len(item.candidates)} candidates")
-    if any(math.isnan(value) for value in values):
+    if any(map(math.isnan, values)):
         raise UserError(f"{where}: scores of item {item.id!r} are NaN: the model is broken")
     return values
 

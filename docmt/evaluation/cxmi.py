@@ -47,9 +47,9 @@ def score_references(
             replace(reference, trees=align_trees(tree, reference.src, scorer.trained))
             for reference, tree in zip(references, trees, strict=True)
         ]
-    together, alone = scorer.score_sentences(references), scorer.score_sentences(references, alone=True)
-    gains = [with_context - without for with_context, without in zip(together, alone, strict=True)]
-    return {LOG_PROBABILITY: together, CXMI: gains}
+    in_context = scorer.score_sentences(references)
+    alone = scorer.score_sentences(references, alone=True)
+    return {LOG_PROBABILITY: in_context, CXMI: list(map(np.subtract, in_context, alone))}
 
 
 def suite_rows(items: Sequence[ContrastiveItem], scores: Mapping[str, Sequence[np.ndarray]]) -> list[ScoreRow]:

@@ -36,8 +36,12 @@ def failure(name: str, message: str, *, code: int) -> UserError:
     """Return the error for a failed program, with the most informative output line. The whole output is logged."""
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     log.error("%s printed:\n%s", name, "\n".join(lines))
-    telling = next((line for line in lines if "error" in line.lower() or "exception" in line.lower()), None)
-    return UserError(f"{name} failed (exit code {code}): {telling or (lines or ['no output'])[-1]}")
+    reason = lines[-1] if lines else "no output"
+    for line in lines:
+        if "error" in line.lower() or "exception" in line.lower():
+            reason = line
+            break
+    return UserError(f"{name} failed (exit code {code}): {reason}")
 
 
 def missing_row(metric: str, reason: NotComputableError | str) -> ScoreRow:

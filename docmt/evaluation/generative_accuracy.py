@@ -5,7 +5,6 @@ Post and Junczys-Dowmunt (2023) find that it reveals more about context use than
 
 import string
 from collections.abc import Sequence
-from itertools import accumulate
 from pathlib import Path
 
 from docmt.corpora.suite_items import GenerativeItem
@@ -40,8 +39,12 @@ def read_payloads(path: Path, items: Sequence[GenerativeItem]) -> list[str]:
             f"{path}: {len(lines)} lines, but the suite has {len(items)} items of {n_sentences} sentences: write "
             "one line per item (the sentence with the expected words) or per sentence"
         )
-    starts = accumulate((len(item.src) for item in items), initial=0)
-    return [lines[start + item.sentence] for start, item in zip(starts, items, strict=False)]
+    payloads = []
+    start = 0
+    for item in items:
+        payloads.append(lines[start + item.sentence])
+        start += len(item.src)
+    return payloads
 
 
 def _generated(path: Path, items: Sequence[GenerativeItem]) -> list[str]:
@@ -66,29 +69,33 @@ def find_expected(item: GenerativeItem, payload: str, *, lang: str) -> tuple[int
         end = 0
         for token in moses_splitter(lang)(payload):
             start = payload.find(token, end)
-            # A token is not found if the tokenizer changed characters. Then the match is the whole payload.
+            if start >= 0:
+                end = start + len(token)
             if token.lower() == expected:
-                return (start, start + len(token)) if start >= 0 else (0, len(payload))
-            end = start + len(token) if start >= 0 else end
+                # A token is not found if the tokenizer changed characters. Then the match is the whole payload.
+                return (start, end) if start >= 0 else (0, len(payload))
         return None
-    places = [position for position, character in enumerate(payload) for _ in character.lower()]
-    letters = [pair for pair in zip(payload.lower(), places, strict=True) if pair[0] not in string.punctuation]
+    positions = []
+    for position, character in enumerate(payload):
+        positions += [position] * len(character.lower())  # some letters become two
+    letters = [pair for pair in zip(payload.lower(), positions, strict=True) if pair[0] not in string.punctuation]
     # As in ctxpro, `expected` keeps its punctuation, so that words with punctuation are never found.
     start = f" {''.join(letter for letter, _ in letters)} ".find(f" {expected} ")
     if start < 0:
         return None
-    matched = [position for _, position in letters[start : start + len(expected)]]
-    return matched[0], matched[-1] + 1
+    return letters[start][1], letters[start + len(expected) - 1][1] + 1
 
 
 def match_expected(items: Sequence[GenerativeItem], payloads: Sequence[str], *, lang: str) -> list[bool]:
     """Return True per correct item. Missing or empty translations are wrong."""
-    pairs = zip(items, payloads, strict=True)
-    return [find_expected(item, payload, lang=lang) is not None for item, payload in pairs]
+    verdicts = []
+    for item, payload in zip(items, payloads, strict=True):
+        verdicts.append(find_expected(item, payload, lang=lang) is not None)
+    return verdicts
 
 
 def score_generation(items: Sequence[GenerativeItem], payloads: Sequence[str], *, lang: str) -> list[ScoreRow]:
     """Return accuracy in percent, as rows like `score_contrast`, without chance."""
-    rules = "; ".join(RULES[match] for match in dict.fromkeys(item.match for item in items))
+    rules = "; ".join(dict.fromkeys(RULES[item.match] for item in items))
     verdicts = match_expected(items, payloads, lang=lang)
     return accuracy_rows(items, verdicts, metric=GENERATIVE, signature=f"{rules}|interval:Wilson 95 %")

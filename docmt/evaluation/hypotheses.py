@@ -3,7 +3,7 @@
 import logging
 import re
 from collections.abc import Sequence
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import Literal, Self
 
@@ -52,7 +52,9 @@ class Hypothesis(BaseModel):
 def read_hypotheses(path: Path, index: DocumentIndex) -> list[Hypothesis]:
     """Read hypotheses. They must cover every sentence in a split once, in order, within document boundaries."""
     hypotheses: list[Hypothesis] = []
-    owners = [name for name, length in index for _ in range(length)]
+    owners: list[str] = []
+    for name, length in index:
+        owners += [name] * length
     following = 0
     for line, value in enumerate(read_jsonl(path), start=1):
         where = f"{path}: line {line}"
@@ -60,12 +62,13 @@ def read_hypotheses(path: Path, index: DocumentIndex) -> list[Hypothesis]:
             hypothesis = Hypothesis.model_validate(value)
         except ValidationError as error:
             problem = error.errors()[0]
-            key = f", key {'.'.join(map(str, problem['loc']))!r}" if problem["loc"] else ""
+            if problem["loc"]:
+                where += f", key {'.'.join(map(str, problem['loc']))!r}"
             reason = problem["msg"].removeprefix("Value error, ")  # pydantic adds this prefix
-            raise UserError(f"{where}{key}: {reason}") from None
-        number, start, document = hypothesis.instance, hypothesis.first_sentence, hypothesis.document
-        if number != line - 1:
-            raise UserError(f"{where}: expected instance {line - 1}, not {number}")
+            raise UserError(f"{where}: {reason}") from None
+        start = hypothesis.first_sentence
+        if hypothesis.instance != line - 1:
+            raise UserError(f"{where}: expected instance {line - 1}, not {hypothesis.instance}")
         if start != following:
             raise UserError(
                 f"{where}: begins at sentence {start}, not {following}: lines are missing, or the hypotheses "
@@ -74,10 +77,11 @@ def read_hypotheses(path: Path, index: DocumentIndex) -> list[Hypothesis]:
         following += hypothesis.n_sentences
         if following > len(owners):
             raise UserError(f"{where}: ends after the last sentence of the split ({len(owners)})")
-        if foreign := {*owners[start:following]} - {document}:
+        foreign = {*owners[start:following]} - {hypothesis.document}
+        if foreign:
             raise UserError(
-                f"{where}: belongs to document {document!r}, but its sentences belong to {min(foreign)!r}: the "
-                "hypotheses belong to another split"
+                f"{where}: belongs to document {hypothesis.document!r}, but its sentences belong to {min(foreign)!r}: "
+                "the hypotheses belong to another split"
             )
         hypotheses.append(hypothesis)
     if following != len(owners):
@@ -103,12 +107,11 @@ def read_user_hypotheses(
     hypotheses: list[Hypothesis] = []
     start = 0
     for number, (name, length) in enumerate(index):
-        sentences, n_realigned = lines[number : number + 1], 0
-        if documents is not None:
-            sentences = documents[number]
-            if len(sentences) != length:
-                n_realigned = len(sentences)
-                _, sentences = align_sentences(sentences, references[number], tgt_lang)
+        sentences = lines[number : number + 1] if documents is None else documents[number]
+        n_realigned = 0
+        if documents is not None and len(sentences) != length:
+            n_realigned = len(sentences)
+            _, sentences = align_sentences(sentences, references[number], tgt_lang)
         hypothesis = Hypothesis(
             instance=number,
             document=name,
@@ -120,7 +123,8 @@ def read_user_hypotheses(
         )
         hypotheses.append(hypothesis)
         start += length
-    if remark := describe_realignment(hypotheses):
+    remark = describe_realignment(hypotheses)
+    if remark:
         log.warning("%s: %s", path, remark)
     return hypotheses
 
@@ -141,10 +145,14 @@ def _divide_documents(
 ) -> list[list[str]] | None:
     """Return the lines of each document, or None if each document is one line without sentence boundaries."""
     n_documents = len(index.ids)
-    # The reference's blank lines, if the file has them at the same places.
-    between = zip(lines, blank, strict=True) if len(lines) == len(blank) else [(line, False) for line in lines]
-    sentences = [line for line, is_blank in between if line.strip() or not is_blank]
-    blocks = [list(block) for is_text, block in groupby(lines, key=lambda line: bool(line.strip())) if is_text]
+    sentences = lines
+    if len(lines) == len(blank):
+        # Without the reference's blank lines, if the file has them at the same places.
+        sentences = [line for line, is_blank in zip(lines, blank, strict=True) if line.strip() or not is_blank]
+    blocks = []
+    for is_text, block in groupby(lines, key=lambda line: bool(line.strip())):
+        if is_text:
+            blocks.append(list(block))
     divisions = []
     if len(sentences) == index.n_sentences:
         divisions.append(cut(sentences, index.lengths))
@@ -172,10 +180,11 @@ def _count_edits(documents: Sequence[Sequence[str]], references: Sequence[Sequen
     """Return the word edits of sentences, where documents with another number of sentences are aligned."""
     n_edits = 0
     for document, reference in zip(documents, references, strict=True):
-        parts = [([line], [sentence]) for line, sentence in zip(document, reference, strict=False)]
         if len(document) != len(reference):
-            parts = [([*document], [*reference])]
-        n_edits += sum(align_sentences(*part, lang)[0] for part in parts)
+            n_edits += align_sentences(document, reference, lang)[0]
+            continue
+        for line, sentence in zip(document, reference, strict=True):
+            n_edits += align_sentences([line], [sentence], lang)[0]
     return n_edits
 
 
@@ -183,26 +192,30 @@ def _describe_unmatched(
     lines: Sequence[str], blocks: Sequence[Sequence[str]], references: Sequence[Sequence[str]], index: DocumentIndex
 ) -> str:
     """Return which document seems to be missing in the file, or superfluous, by the words that it shares."""
-    block_words, reference_words = (
-        [{*" ".join(document).casefold().split()} for document in documents] for documents in (blocks, references)
-    )
     if len(blocks) < len(references):
-        missing = index.ids[_first_unmatched(reference_words, block_words)]
+        missing = index.ids[_first_unmatched(references, blocks)]
         return f"document {missing!r} seems to be missing"
-    number = _first_unmatched(block_words, reference_words)
-    starts = [i for i, line in enumerate(lines, start=1) if line.strip() and (i == 1 or not lines[i - 2].strip())]
-    before = f" after document {index.ids[number - 1]!r}" if number else ""
-    return f"the text at line {starts[number]}{before} seems to be no document of its own"
+    number = _first_unmatched(blocks, references)
+    starts = []
+    previous = ""
+    for line_number, line in enumerate(lines, start=1):
+        if line.strip() and not previous.strip():
+            starts.append(line_number)
+        previous = line
+    after = f" after document {index.ids[number - 1]!r}" if number else ""
+    return f"the text at line {starts[number]}{after} seems to be no document of its own"
 
 
-def _first_unmatched(longer: Sequence[set[str]], shorter: Sequence[set[str]]) -> int:
+def _first_unmatched(longer: Sequence[Sequence[str]], shorter: Sequence[Sequence[str]]) -> int:
     """Return the first document in the longer list without a counterpart, if all others are matched in order."""
+    longer_words = [{*" ".join(document).casefold().split()} for document in longer]
     n_unmatched = len(longer) - len(shorter)
     # By number of skipped documents: similarity of all pairs so far, and the first skipped document.
-    states = [(0.0, 0 if n_skipped else len(longer)) for n_skipped in range(n_unmatched + 1)]
-    for number, words in enumerate(shorter):
+    states = [(0.0, len(longer)), *[(0.0, 0)] * n_unmatched]
+    for number, document in enumerate(shorter):
+        words = {*" ".join(document).casefold().split()}
         for n_skipped, (similarity, first) in enumerate(states):
-            counterpart = longer[number + n_skipped]
+            counterpart = longer_words[number + n_skipped]
             shared = len(words & counterpart) / max(len(words), len(counterpart), 1)
             states[n_skipped] = similarity + shared, first
         for n_skipped in range(1, n_unmatched + 1):
@@ -234,13 +247,15 @@ def find_tokenization(sentences: Sequence[str], reference: Sequence[str]) -> str
     Scores of tokenized translations would be wrong.
     """
     for sign, pattern in TOKENIZATION.items():
-        share, usual = (
-            sum(map(bool, map(pattern.search, text))) / max(len(text), 1) for text in (sentences, reference)
-        )
+        share = _share_with(pattern, sentences)
         # References can also have such signs, for example in programming texts or in tokenized corpora.
-        if share >= TOKENIZED_SHARE and share > 2 * usual:
+        if share >= TOKENIZED_SHARE and share > 2 * _share_with(pattern, reference):
             return f"the translations look tokenized ({100 * share:.0f} % of the sentences have {sign})"
     return None
+
+
+def _share_with(pattern: re.Pattern[str], sentences: Sequence[str]) -> float:
+    return sum(map(bool, map(pattern.search, sentences))) / max(len(sentences), 1)
 
 
 def join_segments(
@@ -255,14 +270,20 @@ def join_segments(
     both are tokenized. The unit `sentences` requires aligned hypotheses.
     """
     if unit == "sentences":
-        return [sentence for sentences in translations for sentence in sentences], [list(text) for text in references]
-    pairs = zip(hypotheses, translations, strict=True)
-    key = (lambda pair: pair[0].instance) if unit == "instances" else (lambda pair: pair[0].document)
+        return list(chain.from_iterable(translations)), list(map(list, references))
+
+    def segment(pair: tuple[Hypothesis, Sequence[str]]) -> int | str:
+        return pair[0].instance if unit == "instances" else pair[0].document
+
     joined, bounds = [], []
-    # Unaligned hypotheses have other sentences than the reference, so segment bounds follow the source.
-    for _, group in groupby(pairs, key=key):
+    for _, group in groupby(zip(hypotheses, translations, strict=True), key=segment):
         members = list(group)
-        start = members[0][0].first_sentence
-        bounds.append((start, start + sum(hypothesis.n_sentences for hypothesis, _ in members)))
-        joined.append(" ".join(sentence for _, sentences in members for sentence in sentences))
+        sentences: list[str] = []
+        # Unaligned hypotheses have other sentences than the reference, so segment bounds follow the source.
+        start = end = members[0][0].first_sentence
+        for hypothesis, translation in members:
+            end += hypothesis.n_sentences
+            sentences += translation
+        bounds.append((start, end))
+        joined.append(" ".join(sentences))
     return joined, [[" ".join(text[start:end]) for start, end in bounds] for text in references]

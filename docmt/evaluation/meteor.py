@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
+from itertools import chain
 from pathlib import Path
 
 from docmt.evaluation.external_programs import NotComputableError, failure, find_program, missing_row, run_program
@@ -55,34 +56,41 @@ def score_meteor(test: TranslatedTest, metrics: Mapping[str, Metric]) -> list[Sc
     tgt_language = language_of(test.tgt_lang)
     is_independent = test.settings.meteor_language == "independent"
     language = INDEPENDENT if is_independent else LANGUAGES.get(tgt_language, INDEPENDENT)
-    texts, words = test.texts, "METEOR's own"
+    texts = test.texts
+    words = "METEOR's own"
     try:
         jar, java = find_meteor()
         if not language.is_normalized:
-            texts, words = tokenized_texts(test), describe_words(test.tgt_lang, test.settings.word_tokenizer)
+            texts = tokenized_texts(test)
+            words = describe_words(test.tgt_lang, test.settings.word_tokenizer)
     except NotComputableError as reason:
         return [missing_row(name, reason) for name in metrics]
     options, has_table = language_options(language, jar)
-    case = tgt_language if tgt_language in DOTTED_CASE else "en"
-    n_references = len(test.references)
-    several = ["-r", str(n_references)] if n_references > 1 else []
+    facts = f"|package:{PACKAGE} {metadata.version(PACKAGE)}"
+    if test.more_references:
+        n_references = len(test.references)
+        options += ["-r", str(n_references)]
+        facts += f"|refs:{n_references}"
+    case = "en"
+    if tgt_language in DOTTED_CASE:
+        case = tgt_language
+        facts += f"|case:{case}"
     rows: list[ScoreRow] = []
     for name, metric in metrics.items():
         assert metric.unit is not None
         joined, segments = join_segments(test.hypotheses, *texts, metric.unit)
-        score, of_segments, identity = run_meteor(
+        score, segment_scores, identity = run_meteor(
             joined,
-            [reference for group in zip(*segments, strict=True) for reference in group],
+            list(chain.from_iterable(zip(*segments, strict=True))),
             command=[java, *JAVA_OPTIONS, f"-Duser.language={case}", "-jar", str(jar)],
-            options=[*options, *several],
+            options=options,
         )
-        signature = f"{identity}|paraphrase table:{'yes' if has_table else 'no'}|words:{words}|segments:{metric.unit}"
-        signature += f"|package:{PACKAGE} {metadata.version(PACKAGE)}" + (f"|refs:{n_references}" if several else "")
-        signature += f"|case:{case}" if case != "en" else ""
-        # The program prints no counts by segment, so that segment scores stand for them.
-        groups = group_means([100 * of_segment for of_segment in of_segments], test.documents_of(metric.unit))
+        table = "yes" if has_table else "no"
+        signature = f"{identity}|paraphrase table:{table}|words:{words}|segments:{metric.unit}{facts}"
         row: ScoreRow = {"metric": name, "value": 100 * score, "n": len(joined), "signature": signature}
-        rows.append({**row, "groups": groups})
+        # The program prints no counts by segment, so that segment scores stand for them.
+        row["groups"] = group_means([100 * score for score in segment_scores], test.documents_of(metric.unit))
+        rows.append(row)
     return rows
 
 
@@ -105,10 +113,12 @@ def find_meteor() -> tuple[Path, str]:
 def language_options(language: Language, jar: Path) -> tuple[list[str], bool]:
     """Return METEOR's options for a language, and True if a paraphrase table for it is next to the jar."""
     table = jar.parent / "data" / f"paraphrase-{language.code}.gz"
-    has_table = PARAPHRASE in language.weights and table.is_file()
-    modules = {name: weight for name, weight in language.weights.items() if name != PARAPHRASE or has_table}
+    weights = dict(language.weights)
+    has_table = PARAPHRASE in weights and table.is_file()
+    if not has_table:
+        weights.pop(PARAPHRASE, None)
     options = ["-l", language.code, "-norm" if language.is_normalized else "-lower"]
-    options += ["-m", " ".join(modules), "-w", " ".join(map(str, modules.values()))]
+    options += ["-m", " ".join(weights), "-w", " ".join(map(str, weights.values()))]
     return options, has_table
 
 
@@ -120,15 +130,15 @@ def run_meteor(
     `references` contains all references for the first segment, then all references for the second, and so on.
     """
     with tempfile.TemporaryDirectory(prefix="docmt-meteor-") as folder:
-        paths = [Path(folder) / name for name in ("hypotheses", "references")]
-        for path, segments in zip(paths, (hypotheses, references), strict=True):
+        files = {f"{folder}/hypotheses": hypotheses, f"{folder}/references": references}
+        for file, segments in files.items():
             # Java also breaks lines at carriage returns, and would read too many segments.
-            write_lines(path, (re.sub(r"[\r\n]+", " ", segment) for segment in segments), checksum=False)
-        output, errors = run_program([*command, *map(str, paths), *options], name="METEOR")
-    of_segments = re.findall(r"^Segment \d+ score:\t(\S+)$", output, flags=re.MULTILINE)
+            write_lines(Path(file), (re.sub(r"[\r\n]+", " ", segment) for segment in segments), checksum=False)
+        output, errors = run_program([*command, *files, *options], name="METEOR")
+    segment_scores = re.findall(r"^Segment \d+ score:\t(\S+)$", output, flags=re.MULTILINE)
     final = re.findall(r"^Final score:\s+(\d(?:\.\d+)?(?:E-\d+)?)$", output, flags=re.MULTILINE)
     identity = re.findall(r"^Eval ID:\s+(\S+)$", output, flags=re.MULTILINE)
-    if len(of_segments) != len(hypotheses) or len(final) != 1 or len(identity) != 1:
+    if len(segment_scores) != len(hypotheses) or len(final) != 1 or len(identity) != 1:
         # METEOR exits with 0 even if the numbers of lines differ.
         raise failure("METEOR", errors or f"unexpected output: {output[-500:]}", code=0)
-    return float(final[0]), [float(score) for score in of_segments], identity[0]
+    return float(final[0]), list(map(float, segment_scores)), identity[0]

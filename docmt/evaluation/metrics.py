@@ -71,13 +71,13 @@ def score_apt(test: TranslatedTest) -> list[ScoreRow]:
 
 def chosen_metrics(test: TranslatedTest, scorer: Scorer) -> dict[str, Metric]:
     """Return the metrics in the settings that a scorer computes over segments."""
-    # Sentences in unaligned hypotheses have no counterparts in the reference.
-    metrics = {name: find_metric(name) for name in test.settings.metrics}
-    return {
-        name: metric
-        for name, metric in metrics.items()
-        if metric.scorer is scorer and metric.unit and (test.is_aligned or metric.unit != "sentences")
-    }
+    metrics = {}
+    for name in test.settings.metrics:
+        metric = find_metric(name)
+        # Sentences in unaligned hypotheses have no counterparts in the reference.
+        if metric.scorer is scorer and metric.unit and (test.is_aligned or metric.unit != "sentences"):
+            metrics[name] = metric
+    return metrics
 
 
 def sacre_metric(
@@ -149,11 +149,11 @@ METRICS: dict[str, Metric] = {
 
 def selectable_metrics() -> list[str]:
     """Return the metrics that `evaluation.metrics` can name."""
-    return [
-        name
-        for name, metric in METRICS.items()
-        if (metric.scorer is not None or MODEL in metric.needs) and not metric.always
-    ]
+    names = []
+    for name, metric in METRICS.items():
+        if not metric.always and (metric.scorer is not None or MODEL in metric.needs):
+            names.append(name)
+    return names
 
 
 MetricName = Annotated[
@@ -195,7 +195,9 @@ class CometSettings(Settings):
     def model_file(self) -> str:
         """Checkpoint file."""
         path = Path(self.checkpoint)
-        return self.checkpoint if path.suffix == ".ckpt" else str(path / "checkpoints" / "model.ckpt")
+        if path.suffix == ".ckpt":
+            return self.checkpoint
+        return str(path / "checkpoints" / "model.ckpt")
 
 
 class EvaluationSettings(ScoringSettings):
@@ -218,9 +220,9 @@ class EvaluationSettings(ScoringSettings):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        twice = next((name for name in self.metrics if self.metrics.count(name) > 1), None)
-        if twice is not None:
-            raise ValueError(f"duplicate metric {twice!r}")
+        for name in self.metrics:
+            if self.metrics.count(name) > 1:
+                raise ValueError(f"duplicate metric {name!r}")
         for name in self.external:
             if name in METRICS or not name.strip() or {*"=/|"} & {*name}:
                 raise ValueError(
@@ -261,24 +263,30 @@ def _external_counts(name: str, test: TranslatedTest) -> SegmentCounts:
 
 def scoring_packages(names: Sequence[str]) -> dict[str, str]:
     """Return the versions of packages that compute metrics, since scores can differ between versions."""
-    needs = {need for name in names for need in find_metric(name).needs}
     packages = ["sacrebleu", "sacremoses", "jieba"]
-    packages += ["eflomal"] * (ALIGNER in needs) + ["pycocoevalcap"] * (JAVA in needs)
+    for need, package in ((ALIGNER, "eflomal"), (JAVA, "pycocoevalcap")):
+        if any(need in find_metric(name).needs for name in names):
+            packages.append(package)
     return package_versions(packages)
 
 
 def score_translations(test: TranslatedTest) -> list[ScoreRow]:
     """Return rows for all metrics in the settings, metrics that are always reported, and metrics of other programs."""
     check_target_language(test.settings, test.tgt_lang)
-    selection = {METRICS[name].scorer for name in test.settings.metrics}
-    scorers = dict.fromkeys(m.scorer for m in METRICS.values() if m.scorer and (m.always or m.scorer in selection))
-    return [row for scorer in scorers for row in scorer(test)] + [
-        {
+    scorers: dict[Scorer, None] = {}
+    for name, metric in METRICS.items():
+        if metric.scorer is not None and (metric.always or name in test.settings.metrics):
+            scorers[metric.scorer] = None
+    rows: list[ScoreRow] = []
+    for scorer in scorers:
+        rows += scorer(test)
+    for name, scores in test.segment_scores.items():
+        row: ScoreRow = {
             "metric": name,
             "value": float(scores.values.mean()),
             "n": len(scores.values),
             "signature": f"from a file|segments:{scores.unit}|mean of segments",
             "groups": group_means(scores.values, test.documents_of(scores.unit)),
         }
-        for name, scores in test.segment_scores.items()
-    ]
+        rows.append(row)
+    return rows

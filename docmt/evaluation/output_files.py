@@ -64,28 +64,41 @@ def match_outputs(
     tests = []
     for part, paths in group_outputs(outputs).items():
         kind, _, name = part.partition("_")
-        file = splits.pop(part, None) if kind == "test" else named.pop(name, None)
+        extra: list[Path] = []
+        scores: dict[str, list[Path]] = {}
+        if kind == "test":
+            file = splits.pop(part, None)
+            missing = f"{part}.documents.tsv in --texts"
+            extra = more.pop(name, [])
+            for key in list(external):
+                test, _, metric = key.partition("/")
+                if test == name:
+                    scores[metric] = external.pop(key)
+        else:
+            file = named.pop(name, None)
+            missing = f"{name}.jsonl in --suites"
         if file is None:
-            beside = f"{part}.documents.tsv in --texts" if kind == "test" else f"{name}.jsonl in --suites"
-            raise UserError(f"{paths[0]}: also pass {beside}")
+            raise UserError(f"{paths[0]}: also pass {missing}")
         if baseline is not None and part not in theirs:
             raise UserError(f"{paths[0]}: also pass the baseline's {paths[0].name} in --baseline")
-        extra = more.pop(name, []) if kind == "test" else []
-        languages = files.src_lang, files.tgt_lang
-        of_baseline = theirs.pop(part, [])
-        scores = {}
-        for key in [key for key in external if kind == "test" and key.startswith(f"{name}/")]:
-            scores[key.removeprefix(f"{name}/")] = external.pop(key)
-        n_outputs = len(paths) + len(of_baseline)
+        baseline_paths = theirs.pop(part, [])
+        n_outputs = len(paths) + len(baseline_paths)
         for metric, score_files in scores.items():
             if len(score_files) != n_outputs:
                 raise UserError(
                     f"--external {name}/{metric}: {len(score_files)} files for {n_outputs} outputs: pass one for each "
                     "output, and then one for each output of the baseline"
                 )
-        tests.append(TestOutputs(kind, name, file, languages, paths, of_baseline, extra, scores))
-    unused_files = {"--texts": splits, "--suites": named, "--references": more, "--baseline": theirs}
-    for option, unused in (unused_files | {"--external": external}).items():
+        languages = files.src_lang, files.tgt_lang
+        tests.append(TestOutputs(kind, name, file, languages, paths, baseline_paths, extra, scores))
+    unused_files = {
+        "--texts": splits,
+        "--suites": named,
+        "--references": more,
+        "--baseline": theirs,
+        "--external": external,
+    }
+    for option, unused in unused_files.items():
         for name in unused:
             raise UserError(f"{option}: {name}: --outputs has no output on this test ({', '.join(FORMS.values())})")
     if not tests:

@@ -7,6 +7,7 @@ match if they are equal (docs/deviations.md).
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from statistics import fmean
 from typing import Self
@@ -60,12 +61,15 @@ class PronounLists(Settings):
     @classmethod
     def _flatten(cls, value: object) -> object:
         if isinstance(value, list) and all(isinstance(part, list) for part in value):
-            return [word for part in value for word in part]
+            return list(chain.from_iterable(value))
         return value
 
     def normalize(self, word: str) -> str:
         """Return the first word in the group of identical words, or the word itself."""
-        return next((group[0] for group in self.identical if word in group), word)
+        for group in self.identical:
+            if word in group:
+                return group[0]
+        return word
 
 
 Occurrence = tuple[str, str]
@@ -98,12 +102,9 @@ def score_pronouns(test: TranslatedTest) -> list[ScoreRow]:
         f"weights:{weights}|pronouns:{'-'.join(languages)}|search:as authors|other words:compared"
         f"|aligner:{describe_aligner()}|runs:{len(runs)}|training pairs:{len(training)}|case:lc|words:{words}"
     )
-    documents = [
-        document
-        for document, source in zip(test.documents, text.source, strict=True)
-        for word in source
-        if word in lists.source
-    ]
+    documents = []
+    for document, source in zip(test.documents, text.source, strict=True):
+        documents += [document for word in source if word in lists.source]
     occurrences = [find_occurrences(text, links, lists) for links in runs]
     return describe_occurrences(occurrences, documents, signature=signature)
 
@@ -125,34 +126,39 @@ def find_counterparts(position: int, pair: Pair, links: set[Link], lists: Pronou
     """Return the target words that are aligned with a source pronoun, as in the authors' program."""
     source, target = pair
     positions = sorted(j for i, j in links if i == position)
+    aligned_words = [target[j] for j in positions]
     # Only words in the lists count, unless no aligned word is in them.
-    groups = [lists.target, *lists.identical, *lists.equivalent]
-    words = [target[j] for j in positions if any(target[j] in group for group in groups)]
+    listed_words = set(chain(lists.target, *lists.identical, *lists.equivalent))
+    words = [word for word in aligned_words if word in listed_words]
     # The authors' program should search around an unaligned source word, but its loop over the neighbors is empty.
-    if not positions or any(word in lists.target for word in words):
+    if not positions or not {*words}.isdisjoint(lists.target):
         return words
     near = range(max(positions[0] - WINDOW, 0), min(positions[-1] + WINDOW, len(target) - 1) + 1)
-    owned = {j for i, j in links if source[i] in lists.source}
-    if free := [j for j in near if target[j] in lists.target and j not in owned]:
+    linked = {j for i, j in links if source[i] in lists.source}
+    free = [j for j in near if target[j] in lists.target and j not in linked]
+    if free:
         # Two words in the middle of an even number of words, or three of an odd number, are equally near. The first is
         # used. The program joins aligned words that are in the lists, but are not target pronouns.
         double_center = near[0] + near[-1]
         words.append(target[min(free, key=lambda j: (max(abs(2 * j - double_center), 2 * (len(near) % 2)), j))])
-    return words or [target[j] for j in positions]
+    return words or aligned_words
 
 
 def classify(hypothesis: Iterable[str], reference: Iterable[str], lists: PronounLists) -> str:
     """Return a source pronoun's case (key in `WEIGHTS`) from the counterparts in hypothesis and reference."""
-    ours = {lists.normalize(word) for word in hypothesis}
-    theirs = {lists.normalize(word) for word in reference}
+    ours = set(map(lists.normalize, hypothesis))
+    theirs = set(map(lists.normalize, reference))
     if not theirs:
         return "no reference" if ours else "neither"
     if not ours:
         return "no hypothesis"
     if ours & theirs:
         return "identical"
-    groups = [{lists.normalize(word) for word in group} for group in lists.equivalent]
-    return "equivalent" if any(ours & group and theirs & group for group in groups) else "different"
+    for group in lists.equivalent:
+        words = set(map(lists.normalize, group))
+        if ours & words and theirs & words:
+            return "equivalent"
+    return "different"
 
 
 def describe_occurrences(
@@ -167,17 +173,22 @@ def describe_occurrences(
 
     def row(name: str, weights: Mapping[str, float], *, of: str | None = None, kind: str | None = None) -> ScoreRow:
         scored = [index for index, pronoun in enumerate(pronouns) if of in (None, pronoun)]
-        points = [[100 * weights[run[index][1]] for index in scored] for run in runs]
         row: ScoreRow = {"metric": name, "value": None, "n": len(scored), "kind": kind, "signature": signature}
-        values = [fmean(of_run) for of_run in points if of_run]
-        if not values:
+        if not scored:
             return {**row, "low": None, "high": None}
-        means = [fmean(of_runs) for of_runs in zip(*points, strict=True)]
+        points = []
+        for run in runs:
+            points.append([100 * weights[run[index][1]] for index in scored])
+        values = list(map(fmean, points))
+        means = list(map(fmean, zip(*points, strict=True)))
         groups = group_means(means, [documents[index] for index in scored])
         return {**row, "value": fmean(values), "low": min(values), "high": max(values), "groups": groups}
 
     rows = [row("APT", WEIGHTS)]
-    rows += [row("APT", WEIGHTS, of=pronoun, kind=pronoun) for pronoun, _ in Counter(pronouns).most_common()]
-    for case in WEIGHTS if pronouns else ():
-        rows.append(row("APT cases", {other: float(other == case) for other in WEIGHTS}, kind=case))
+    if not pronouns:
+        return rows
+    for pronoun, _ in Counter(pronouns).most_common():
+        rows.append(row("APT", WEIGHTS, of=pronoun, kind=pronoun))
+    for case in WEIGHTS:
+        rows.append(row("APT cases", dict.fromkeys(WEIGHTS, 0.0) | {case: 1.0}, kind=case))
     return rows

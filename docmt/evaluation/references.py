@@ -1,7 +1,7 @@
 """Test set references: split text, additional plain text files, and NIST and WMT refsets."""
 
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 
 from docmt.corpora.documents import DocumentIndex, index_path, read_index, text_path
@@ -41,9 +41,13 @@ def read_user_references(paths: Sequence[Path]) -> tuple[DocumentIndex, list[lis
     first, *others = paths
     lines = [line.removesuffix("\r") for line in read_lines(first)]
     beside = index_path(first.with_suffix(""))
-    blank = [not beside.exists() and not line.strip() for line in lines]
-    runs = [len(list(run)) for is_blank, run in groupby(blank) if not is_blank]
-    index = read_index(beside) if beside.exists() else DocumentIndex(tuple(map(str, range(1, len(runs) + 1))), (*runs,))
+    if beside.exists():
+        index = read_index(beside)
+        blank = [False] * len(lines)
+    else:
+        blank = [not line.strip() for line in lines]
+        lengths = [len(list(run)) for is_blank, run in groupby(blank) if not is_blank]
+        index = DocumentIndex(tuple(map(str, range(1, len(lengths) + 1))), tuple(lengths))
     reference = [line for line, is_blank in zip(lines, blank, strict=True) if not is_blank]
     if len(reference) != index.n_sentences:
         raise UserError(f"{first}: {len(reference)} lines, but {beside} lists {index.n_sentences} sentences")
@@ -70,12 +74,16 @@ def read_more_references(
 
     A refset that equals the known reference is left out.
     """
-    marked = [path for path in paths if path.suffix.lower() in MARKED]
-    plain = [path for path in paths if path not in marked]
-    texts = [read_sentences(path, blank) for path in plain]
-    for path, lines in zip(plain, texts, strict=True):
+    marked = []
+    texts = []
+    for path in paths:
+        if path.suffix.lower() in MARKED:
+            marked.append(path)
+            continue
+        lines = read_sentences(path, blank)
         if len(lines) != index.n_sentences:
             raise UserError(f"{path}: {len(lines)} lines, but the test set has {index.n_sentences} sentences")
+        texts.append(lines)
     return texts + [text for text in _read_marked(marked, index) if text != reference]
 
 
@@ -84,8 +92,9 @@ def _read_marked(paths: Sequence[Path], index: DocumentIndex) -> list[list[str]]
         return []
     where = ", ".join(map(str, paths))
     by_document: dict[str, list[tuple[str, ...]]] = {}
-    for document in (document for path in paths for refset in read_refsets(path) for document in refset):
-        by_document.setdefault(document.id, []).append(document.src)
+    for refset in chain.from_iterable(map(read_refsets, paths)):
+        for document in refset:
+            by_document.setdefault(document.id, []).append(document.src)
     first = index.ids[0]
     texts: list[list[str]] = [[] for _ in _versions(by_document, first)]
     for name, length in index:

@@ -66,7 +66,9 @@ def group_values(
     total = sums.sum(0)
     with np.errstate(invalid="ignore"):
         values = n_groups * score(total) - (n_groups - 1) * score(total - sums)
-    return " ".join(f"{value:.6g}" for value in values) if np.isfinite(values).all() else None
+    if not np.isfinite(values).all():
+        return None
+    return " ".join(f"{value:.6g}" for value in values)
 
 
 def group_means(values: "Sequence[float] | np.ndarray", documents: Sequence[object] | None = None) -> str | None:
@@ -74,7 +76,9 @@ def group_means(values: "Sequence[float] | np.ndarray", documents: Sequence[obje
     import numpy as np
 
     rows = np.stack([np.asarray(values, dtype="float64"), np.ones(len(values))], axis=1)
-    return group_values(rows, range(len(values)) if documents is None else documents, share_of_counts)
+    if documents is None:
+        documents = range(len(values))
+    return group_values(rows, documents, share_of_counts)
 
 
 def share_of_counts(counts: "np.ndarray") -> "np.ndarray":
@@ -111,23 +115,28 @@ def write_scores(
     **facts: Any,
 ) -> None:
     """Write the score file for one run (`dataset`, `system` and `seed`). `facts` are added to the provenance."""
-    rows, inputs = [], []
+    rows = []
+    inputs = []
     for test in scores:
-        files = {role: {"name": file.name, "sha256": sha256_file(file)} for role, file in test.inputs.items()}
+        files = {}
+        for role, file in test.inputs.items():
+            files[role] = {"name": file.name, "sha256": sha256_file(file)}
         inputs.append({"test": test.test, **files, **test.facts})
         # Also in the rows, since all scores in a table must have the same reference text.
-        of_test = {"test": test.test, "phenomenon": None, "distance": None, "data": files["reference"]["sha256"][:12]}
-        rows += [{**run, **of_test, **with_finite_numbers(row)} for row in test.rows]
+        data = files["reference"]["sha256"][:12]
+        for row in test.rows:
+            columns = {"test": test.test, "phenomenon": None, "distance": None, "data": data}
+            rows.append({**run, **columns, **with_finite_numbers(row)})
     provenance = describe_result(settings=settings, fingerprint=fingerprint, inputs=inputs, **facts)
     write_json(path, {"provenance": provenance, "scores": rows})
 
 
 def with_finite_numbers(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the row with None instead of NaN and infinity. The signature and the log contain a remark."""
-    odd = {key: row[key] for key in NUMBERS if isinstance(row.get(key), float) and not math.isfinite(row[key])}
-    if not odd:
+    odd_keys = [key for key in NUMBERS if isinstance(row.get(key), float) and not math.isfinite(row[key])]
+    if not odd_keys:
         return dict(row)
-    numbers = ", ".join(f"{key} {number}" for key, number in odd.items())
+    numbers = ", ".join(f"{key} {row[key]}" for key in odd_keys)
     log.warning("%s has no number, but %s", row["metric"], numbers)
-    reason = NOT_COMPUTED if "value" in odd else f"{row['signature']}|{WARNING}"
-    return {**row, **dict.fromkeys(odd), "signature": f"{reason}no number, but {numbers}"}
+    reason = NOT_COMPUTED if "value" in odd_keys else f"{row['signature']}|{WARNING}"
+    return {**row, **dict.fromkeys(odd_keys), "signature": f"{reason}no number, but {numbers}"}

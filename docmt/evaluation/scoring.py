@@ -75,7 +75,10 @@ class TranslatedTest:
     @property
     def sentences(self) -> list[str]:
         """All hypotheses' sentences, as many as in the source if they are aligned."""
-        return [sentence for hypothesis in self.hypotheses for sentence in hypothesis.sentences]
+        sentences: list[str] = []
+        for hypothesis in self.hypotheses:
+            sentences += hypothesis.sentences
+        return sentences
 
     @property
     def texts(self) -> tuple[Sequence[Sequence[str]], Sequence[Sequence[str]]]:
@@ -89,10 +92,13 @@ class TranslatedTest:
 
     def documents_of(self, unit: Unit) -> list[str]:
         """Return document ids, one per segment."""
-        if unit == "sentences":
-            return [hypothesis.document for hypothesis in self.hypotheses for _ in range(hypothesis.n_sentences)]
-        documents = [hypothesis.document for hypothesis in self.hypotheses]
-        return documents if unit == "instances" else list(dict.fromkeys(documents))
+        documents: list[str] = []
+        for hypothesis in self.hypotheses:
+            n_segments = hypothesis.n_sentences if unit == "sentences" else 1
+            documents += [hypothesis.document] * n_segments
+        if unit == "documents":
+            return list(dict.fromkeys(documents))
+        return documents
 
     def read_source(self) -> list[str]:
         """Read the source sentences."""

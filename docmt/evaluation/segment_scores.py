@@ -32,9 +32,16 @@ def read_segment_scores(path: Path, index: DocumentIndex) -> SegmentScores:
             f"{path}: {len(lines)} lines, but the test set has {index.n_sentences} sentences in {len(index.ids)} "
             "documents: write one score for each sentence, or one for each document"
         )
-    return SegmentScores(
-        units[len(lines)], np.array([_parse(line, f"{path}: line {i}") for i, line in enumerate(lines, 1)])
-    )
+    scores = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            score = float(line.replace("_", "?"))  # Python accepts 1_000
+        except ValueError:
+            score = math.nan
+        if not math.isfinite(score):
+            raise UserError(f"{path}: line {number}: {line.strip()!r} is not a finite number")
+        scores.append(score)
+    return SegmentScores(units[len(lines)], np.array(scores))
 
 
 def read_metric_scores(metric: str, files: Sequence[tuple[str, Path]], index: DocumentIndex) -> list[SegmentScores]:
@@ -49,13 +56,3 @@ def read_metric_scores(metric: str, files: Sequence[tuple[str, Path]], index: Do
                 "sentence in both files, or one for each document"
             )
     return scores
-
-
-def _parse(line: str, where: str) -> float:
-    try:
-        score = math.nan if "_" in line else float(line)  # Python accepts 1_000
-    except ValueError:
-        score = math.nan
-    if not math.isfinite(score):
-        raise UserError(f"{where}: {line.strip()!r} is not a finite number")
-    return score

@@ -43,14 +43,18 @@ def compare_translations(
 ) -> list[PairedDifference]:
     """Test a system by metrics in the settings and of other programs, over all seeds, if segments are the same."""
     differences = []
-    external = [name for name in system[0].segment_scores if all(name in test.segment_scores for test in baseline)]
-    for name in [*system[0].settings.metrics, *external]:
+    names = list(system[0].settings.metrics)
+    for name in system[0].segment_scores:
+        if all(name in test.segment_scores for test in baseline):
+            names.append(name)
+    for name in names:
         metric = find_metric(name)
         count = metric.counts
         if count is None or (metric.unit and not _share_segments(metric.unit, [*system, *baseline])):
             continue
         try:
-            ours, theirs = ([test.counts(count) for test in tests] for tests in (system, baseline))
+            ours = [test.counts(count) for test in system]
+            theirs = [test.counts(count) for test in baseline]
         except NotComputableError:
             continue
         shapes = {counts.rows.shape for counts in (*ours, *theirs)}
@@ -86,8 +90,10 @@ def compare_systems(systems: Mapping[str, TranslatedTest]) -> list[dict[str, Any
     rows = []
     for name, translated in systems.items():
         scores = {row["metric"]: row for row in score_translations(translated) if row.get("kind") is None}
-        tested = compare_translations([translated], [baseline]) if translated is not baseline else []
-        differences = {test.metric: vars(test) for test in tested}
+        differences = {}
+        if translated is not baseline:
+            for difference in compare_translations([translated], [baseline]):
+                differences[difference.metric] = vars(difference)
         for label in translated.settings.metrics:
             if label not in scores:
                 continue
@@ -98,7 +104,7 @@ def compare_systems(systems: Mapping[str, TranslatedTest]) -> list[dict[str, Any
                 n = len(counts.rows)
                 row["score_half_width"] = _half_width(counts.score(_draws(n) @ counts.rows), n)
             for key in ("difference", "half_width", "p", "randomization_p"):
-                row[key] = differences[label][key] if label in differences else None
+                row[key] = differences.get(label, {}).get(key)
             rows.append({**row, "n": scores[label]["n"], "signature": scores[label]["signature"]})
     return rows
 
@@ -106,21 +112,26 @@ def compare_systems(systems: Mapping[str, TranslatedTest]) -> list[dict[str, Any
 def _share_segments(unit: Unit, tests: Sequence[TranslatedTest]) -> bool:
     if unit == "sentences":
         return all(test.is_aligned for test in tests)
-    return unit == "documents" or len({tuple(part.n_sentences for part in test.hypotheses) for test in tests}) == 1
+    if unit == "documents":
+        return True
+    lengths = [[hypothesis.n_sentences for hypothesis in test.hypotheses] for test in tests]
+    return all(other == lengths[0] for other in lengths)
 
 
 def _difference(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts]) -> float:
-    means = [np.mean([counts.score(counts.rows.sum(0)) for counts in runs]) for runs in (ours, theirs)]
-    return float(means[0] - means[1])
+    our_mean = np.mean([counts.score(counts.rows.sum(0)) for counts in ours])
+    their_mean = np.mean([counts.score(counts.rows.sum(0)) for counts in theirs])
+    return float(our_mean - their_mean)
 
 
 def bootstrap(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts]) -> np.ndarray:
     """Return the difference between mean scores by resample, float64 [samples]."""
     # The same draws for all runs and both systems make the test paired. The product of draws and rows contains the
     # summed counts by resample.
-    drawn = _draws(len(ours[0].rows))
-    means = [np.mean([counts.score(drawn @ counts.rows) for counts in runs], axis=0) for runs in (ours, theirs)]
-    return means[0] - means[1]
+    draws = _draws(len(ours[0].rows))
+    our_means = np.mean([counts.score(draws @ counts.rows) for counts in ours], axis=0)
+    their_means = np.mean([counts.score(draws @ counts.rows) for counts in theirs], axis=0)
+    return our_means - their_means
 
 
 def _draws(n: int) -> np.ndarray:
@@ -154,7 +165,9 @@ def _half_width(resampled: np.ndarray, n: int) -> float | None:
         return None
     outside = 2 * norm.sf(t.isf(0.025, n - 1) * (n / (n - 1)) ** 0.5)  # expanded like the p value
     half_width = float(np.quantile(np.abs(resampled - resampled.mean()), 1 - outside))
-    return half_width if np.isfinite(half_width) else None
+    if not np.isfinite(half_width):
+        return None
+    return half_width
 
 
 def randomization_p(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts]) -> float:
@@ -188,16 +201,18 @@ def _share_beyond(under_null: np.ndarray, observed: float) -> float:
     # Sums in another order can differ in the last digits, but a resample that equals the observation must count as
     # beyond it. A resample without a score (0 / 0) is not evidence against chance, so it also counts as beyond.
     beyond = int((~(np.abs(under_null) < abs(observed) - 1e-9)).sum())
-    return (beyond + 1) / (N_SAMPLES + 1) if len(under_null) == N_SAMPLES else beyond / len(under_null)
+    if len(under_null) < N_SAMPLES:
+        return beyond / len(under_null)
+    return (beyond + 1) / (N_SAMPLES + 1)
 
 
 def _sign_test(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts]) -> float:
     """Return the p value by Collins et al.'s (2005) sign test, over pairs of runs in order."""
     # Change of the baseline's score if the translation of one segment is replaced by the system's.
-    changes = [
-        their.score(their.rows.sum(0) + our.rows - their.rows) - their.score(their.rows.sum(0))
-        for our, their in zip(ours, theirs, strict=False)
-    ]
+    changes = []
+    for our, their in zip(ours, theirs, strict=False):
+        total = their.rows.sum(0)
+        changes.append(their.score(total + our.rows - their.rows) - their.score(total))
     # Float noise must not vote. Segments with equal translations are ties, which the test leaves out.
     signs = np.sign(np.round(np.mean(changes, axis=0), 9))
     return binomial_p(int((signs > 0).sum()), int((signs < 0).sum()))
@@ -207,7 +222,9 @@ def binomial_p(wins: int, losses: int) -> float:
     """Return the exact two-sided p value for wins and losses (null hypothesis: equally likely)."""
     from scipy.stats import binomtest  # takes a second
 
-    return float(binomtest(wins, wins + losses).pvalue) if wins + losses else 1.0
+    if wins + losses == 0:
+        return 1.0
+    return float(binomtest(wins, wins + losses).pvalue)
 
 
 def compare_verdicts(

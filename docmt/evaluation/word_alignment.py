@@ -41,9 +41,13 @@ class Text:
     @classmethod
     def of(cls, test: TranslatedTest) -> Self:
         """Return the words in a test with aligned hypotheses."""
-        split_source, split_target = map(lower_case_splitter, (test.src_lang, test.tgt_lang))
-        sides = (test.sentences, test.reference)
-        return cls([*map(split_source, test.read_source())], *([*map(split_target, side)] for side in sides))
+        split_source = lower_case_splitter(test.src_lang)
+        split_target = lower_case_splitter(test.tgt_lang)
+        return cls(
+            list(map(split_source, test.read_source())),
+            list(map(split_target, test.sentences)),
+            list(map(split_target, test.reference)),
+        )
 
     @property
     def pairs(self) -> list[Pair]:
@@ -55,16 +59,17 @@ def read_training(test: TranslatedTest) -> list[Pair]:
     """Read the words in the first training sentence pairs, if any."""
     if test.training is None:
         return []
-    languages = test.src_lang, test.tgt_lang
-    files = [iterate_lines(text_path(test.training, lang)) for lang in languages]
-    lines = [list(islice(file, test.settings.aligner_sentences)) for file in files]
-    if len(lines[0]) != len(lines[1]):
+    sides = []
+    for lang in (test.src_lang, test.tgt_lang):
+        lines = islice(iterate_lines(text_path(test.training, lang)), test.settings.aligner_sentences)
+        sides.append(list(map(lower_case_splitter(lang), lines)))
+    src, tgt = sides
+    if len(src) != len(tgt):
         raise UserError(
-            f"{test.training}: {len(lines[0])} lines in {test.src_lang}, but {len(lines[1])} in {test.tgt_lang}: "
+            f"{test.training}: {len(src)} lines in {test.src_lang}, but {len(tgt)} in {test.tgt_lang}: "
             "both sides must be line-aligned"
         )
-    split_source, split_target = map(lower_case_splitter, languages)
-    return [(split_source(src), split_target(tgt)) for src, tgt in zip(*lines, strict=True)]
+    return list(zip(src, tgt, strict=True))
 
 
 def describe_aligner() -> str:
@@ -82,24 +87,30 @@ def align_words(pairs: Sequence[Pair], *, program: str) -> list[set[Link]]:
     Two runs over the same text can differ, since eflomal chooses a random seed.
     """
     # Empty and too long sentences have no links. The log contains the number of too long sentences.
-    usable = [i for i, pair in enumerate(pairs) if all(0 < len(words) <= MAX_WORDS for words in pair)]
-    n_long = sum(max(map(len, pair)) > MAX_WORDS for pair in pairs)
+    usable = []
+    n_long = 0
+    for i, (source, target) in enumerate(pairs):
+        if max(len(source), len(target)) > MAX_WORDS:
+            n_long += 1
+        elif source and target:
+            usable.append(i)
     if n_long:
         log.warning("%d sentence pairs are not aligned, because they have more than %d words", n_long, MAX_WORDS)
     links: list[set[Link]] = [set() for _ in pairs]
     if not usable:
         return links
     with tempfile.TemporaryDirectory(prefix="docmt-align-") as folder:
-        paths = {name: Path(folder) / name for name in ("source", "target", "forward", "reverse")}
-        for side, name in enumerate(("source", "target")):
-            write_lines(paths[name], (" ".join(pairs[i][side]) for i in usable), checksum=False)
-        files = {"-s": "source", "-t": "target", "-f": "forward", "-r": "reverse"}
-        options = [word for option, name in files.items() for word in (option, str(paths[name]))]
-        run_program([program, *options, "--n-samplers", str(SAMPLERS)], name="eflomal")
+        source_path, target_path = Path(folder, "source"), Path(folder, "target")
+        forward_path, reverse_path = Path(folder, "forward"), Path(folder, "reverse")
+        write_lines(source_path, (" ".join(pairs[i][0]) for i in usable), checksum=False)
+        write_lines(target_path, (" ".join(pairs[i][1]) for i in usable), checksum=False)
+        command = [program, "-s", str(source_path), "-t", str(target_path)]
+        command += ["-f", str(forward_path), "-r", str(reverse_path), "--n-samplers", str(SAMPLERS)]
+        run_program(command, name="eflomal")
         directions = []
-        for name in ("forward", "reverse"):
+        for path in (forward_path, reverse_path):
             # One line per sentence with source and target positions in Pharaoh format: `0-0 1-2 …`.
-            lines = read_lines(paths[name])
+            lines = read_lines(path)
             if len(lines) != len(usable) or not all(re.fullmatch(r"(\d+-\d+\s*)*", line) for line in lines):
                 raise UserError(f"eflomal wrote alignments in an unknown format: {len(usable)} sentences, {lines[:1]}")
             directions.append([{(int(i), int(j)) for i, j in re.findall(r"(\d+)-(\d+)", line)} for line in lines])
@@ -115,23 +126,23 @@ def merge_directions(forward: set[Link], reverse: set[Link]) -> set[Link]:
     finally add links in either direction between two unlinked words.
     """
     # Recall comes from the union, precision from the intersection, where the growth starts.
-    union, links = forward | reverse, forward & reverse
-    sources, targets = {i for i, _ in links}, {j for _, j in links}
+    union = forward | reverse
+    links = sorted(forward & reverse)
+    sources = {i for i, _ in links}
+    targets = {j for _, j in links}
 
     def add(link: Link) -> None:
-        links.add(link)
+        links.append(link)
         sources.add(link[0])
         targets.add(link[1])
 
-    waiting = sorted(links)
-    for i, j in waiting:  # which grows
+    for i, j in links:  # which grows
         for step_i, step_j in NEIGHBORS:
             link = i + step_i, j + step_j
             # A link between two linked words is already in `links`, or is not added.
             if link in union and (link[0] not in sources or link[1] not in targets):
                 add(link)
-                waiting.append(link)
     for i, j in [*sorted(forward), *sorted(reverse)]:
         if i not in sources and j not in targets:
             add((i, j))
-    return links
+    return set(links)

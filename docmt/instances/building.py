@@ -39,7 +39,8 @@ class StoredSide(NamedTuple):
 
     def take(self, is_taken: np.ndarray) -> "StoredSide":
         """Keep the sentences in `is_taken` (bool [sentences]), also in the file."""
-        rest, rows = self.path.with_suffix(".rest"), np.load(self.path, mmap_mode="r")
+        rest = self.path.with_suffix(".rest")
+        rows = np.load(self.path, mmap_mode="r")
         with array_writer(rest, np.int32) as append:
             for start in range(0, len(is_taken), SENTENCES_OF_A_BLOCK):
                 block = slice(start, start + SENTENCES_OF_A_BLOCK)
@@ -56,11 +57,13 @@ def encode_sentences(sentences: Iterable[Sequence[str]], vocabulary: Vocabulary,
     # `<s>` and `</s>` are stored with the sentence, so that a batch is one slice of the file.
     encoded = ((BOS, *vocabulary.encode(sentence), EOS) for sentence in sentences)
     with array_writer(path, np.int32) as append:
-        while block := list(islice(encoded, SENTENCES_OF_A_BLOCK)):
+        block = list(islice(encoded, SENTENCES_OF_A_BLOCK))
+        while block:
             lengths.extend(map(len, block))
             tokens = np.fromiter(chain.from_iterable(block), dtype=np.int32)
             n_unknown += int((tokens == UNK).sum())
             append(tokens)
+            block = list(islice(encoded, SENTENCES_OF_A_BLOCK))
     return StoredSide(path, np.frombuffer(lengths, dtype=np.int32), n_unknown)
 
 
@@ -83,8 +86,12 @@ def build_instances(
     document. `masked` (bool [sentences]) marks sentences without loss. `facts` are added to the manifest. Returns the
     counts in the manifest.
     """
-    texts = {"src": src} if tgt is None else {"src": src, "tgt": tgt}
-    manifest = facts | ({MONOLINGUAL: True} if tgt is None else {})
+    texts = {"src": src}
+    manifest = dict(facts)
+    if tgt is None:
+        manifest[MONOLINGUAL] = True
+    else:
+        texts["tgt"] = tgt
     with instances_folder(out, manifest) as folder:
         lengths = array("i")
 
@@ -94,9 +101,9 @@ def build_instances(
                 yield name
 
         write_lines(ids_path(folder), ids())
-        sides = {
-            name: encode_sentences(text, vocabulary, folder / f"{name}_tokens.npy") for name, text in texts.items()
-        }
+        sides = {}
+        for name, text in texts.items():
+            sides[name] = encode_sentences(text, vocabulary, folder / f"{name}_tokens.npy")
         for side in sides.values():
             _check_length(len(side.lengths), sum(lengths), "the document index")
         manifest["counts"] = _cut(folder, sides, lengths, settings, trees, masked)
@@ -131,8 +138,11 @@ def _cut(
     if len(subset) < len(documents):
         is_in_subset = _numbers(offsets, subset) >= 0
         sides = {name: side.take(is_in_subset) for name, side in sides.items()}
-        masked = None if masked is None else masked[is_in_subset]
-        costs, offsets, documents = costs[is_in_subset], offsets_of(np.diff(offsets)[subset]), documents[subset]
+        if masked is not None:
+            masked = masked[is_in_subset]
+        costs = costs[is_in_subset]
+        offsets = offsets_of(np.diff(offsets)[subset])
+        documents = documents[subset]
     counts |= {
         "documents": 1 + int(np.count_nonzero(np.diff(documents))),
         "sentences": int(offsets[-1]),
@@ -216,16 +226,18 @@ def build_from_files(
         vocabulary_sha256=sha256_file(vocabulary),
         provenance=describe(settings=settings.model_dump()),
     )
-    gaps = f", {counts['instances_without_gap']} of them too short for a gap sentence" if is_monolingual else ""
-    numbers = (counts[key] for key in ("sentences", "documents", "instances"))
-    log.info("%d sentences of %d documents make %d instances%s", *numbers, gaps)
+    message = f"{counts['sentences']} sentences of {counts['documents']} documents make {counts['instances']} instances"
+    if is_monolingual:
+        message += f", {counts['instances_without_gap']} of them too short for a gap sentence"
+    log.info(message)
     if counts["sentences_over_limit"]:
         log.warning("%d sentences are longer than %d tokens", counts["sentences_over_limit"], settings.max_tokens)
 
 
 def read_masked(path: Path) -> np.ndarray | None:
     """Read the masked sentences in `PREFIX.documents.tsv`, bool [sentences]. None without a `masked` column."""
-    if (documents := iterate_masked(path)) is None:
+    documents = iterate_masked(path)
+    if documents is None:
         return None
     parts = []
     for n_sentences, masked in documents:
@@ -260,15 +272,17 @@ def iterate_trees(
     number = 0
     for number, (name, length) in enumerate(index, start=1):
         document = next(documents_with_trees, None)
-        if document is None or document.id != name:
-            there = repr(document.id) if document else "none"
-            raise UserError(f"{path}: document {number} must be {name!r}, not {there}: parse the text again")
+        if document is None:
+            raise UserError(f"{path}: document {number} must be {name!r}, not none: parse the text again")
+        if document.id != name:
+            raise UserError(f"{path}: document {number} must be {name!r}, not {document.id!r}: parse the text again")
         try:
             aligned = align_document(document, list(islice(rest, length)))
         except UserError as error:
             raise UserError(f"{path}: {error}") from None
         yield aligned  # outside `try`, so that the caller's errors are not caught
-    if (document := next(documents_with_trees, None)) is not None:
+    document = next(documents_with_trees, None)
+    if document is not None:
         raise UserError(
             f"{path}: document {document.id!r} follows after the {number} documents of the text: parse the text again"
         )

@@ -34,12 +34,16 @@ class BoundaryTokens:
         langs = {"{src}": src_lang, "{tgt}": tgt_lang}
 
         def find(symbol: str) -> int:
-            return vocabulary.tag(langs[symbol]) if symbol in langs else vocabulary.find(symbol)
+            if symbol in langs:
+                return vocabulary.tag(langs[symbol])
+            return vocabulary.find(symbol)
 
         return cls(**{name: tuple(map(find, marks)) for name, marks in symbols.items()})
 
     def around(self, side: Literal["src", "tgt"]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        return (self.src_before, self.src_after) if side == "src" else (self.tgt_before, (EOS,))
+        if side == "src":
+            return self.src_before, self.src_after
+        return self.tgt_before, (EOS,)
 
     def wrap(self, words: Iterable[int], side: Literal["src", "tgt"]) -> np.ndarray:
         """Return a sentence's words with marks, int32."""
@@ -66,7 +70,8 @@ class PackedSentences:
 
     @classmethod
     def of(cls, src: Sequence[np.ndarray], tgt: Sequence[np.ndarray], counts_B: np.ndarray) -> "PackedSentences":
-        src_lengths_G, tgt_lengths_G = (np.array([len(sentence) for sentence in side]) for side in (src, tgt))
+        src_lengths_G = np.array(list(map(len, src)))
+        tgt_lengths_G = np.array(list(map(len, tgt)))
         return cls(np.concatenate(src), src_lengths_G, np.concatenate(tgt), tgt_lengths_G, counts_B)
 
     def with_boundaries(self, marks: BoundaryTokens) -> "PackedSentences":
@@ -117,7 +122,8 @@ def _with_boundaries(
     words_G = lengths_G - 2
     marked_G = words_G + len(before) + len(after)
     # Loop over marks, since there are few marks and many sentences.
-    starts_G, ends_G = np.cumsum(marked_G) - marked_G, np.cumsum(marked_G)
+    ends_G = np.cumsum(marked_G)
+    starts_G = ends_G - marked_G
     marked = np.empty(int(marked_G.sum()), dtype=tokens.dtype)
     for position, mark in enumerate(before):
         marked[starts_G + position] = mark

@@ -70,7 +70,7 @@ class InstanceSet:
 
     def n_tokens(self) -> np.ndarray:
         """Return the number of tokens per instance (larger side, including marks), int64."""
-        return np.maximum(*(np.diff(offsets[self.instances]) for offsets in (self.src_offsets, self.tgt_offsets)))
+        return np.maximum(np.diff(self.src_offsets[self.instances]), np.diff(self.tgt_offsets[self.instances]))
 
     def document_ids(self) -> list[str]:
         """Read the document ids, indexed by `documents`."""
@@ -78,8 +78,9 @@ class InstanceSet:
             return self.manifest[DOCUMENT_IDS]
         path = ids_path(self.folder)
         ids = read_lines(path)
-        if len(ids) != (expected := self.manifest["counts"]["documents_read"]):
-            raise UserError(f"{path}: {len(ids)} ids, not {expected}: build the instances again")
+        n_documents = self.manifest["counts"]["documents_read"]
+        if len(ids) != n_documents:
+            raise UserError(f"{path}: {len(ids)} ids, not {n_documents}: build the instances again")
         return ids
 
     def sentences(self, instance: int, side: str) -> list[np.ndarray]:
@@ -154,9 +155,12 @@ def expand_ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 def save_instances(folder: Path, instance_set: InstanceSet) -> None:
     """Write arrays, document ids, and the manifest with checksums."""
     manifest = dict(instance_set.manifest)
-    arrays = {name: (getattr(instance_set, name), dtype) for name, dtype in _stored(manifest).items()}
+    arrays = {}
+    for name, dtype in _stored(manifest).items():
+        arrays[name] = getattr(instance_set, name), dtype
     if instance_set.trees is not None:
-        arrays |= {name: (getattr(instance_set.trees, name), dtype) for name, dtype in TREE_ARRAYS.items()}
+        for name, dtype in TREE_ARRAYS.items():
+            arrays[name] = getattr(instance_set.trees, name), dtype
     if instance_set.masked is not None:
         arrays[MASKED] = instance_set.masked, np.bool_
     with instances_folder(folder, manifest) as temporary:
@@ -177,7 +181,7 @@ def load_instances(folder: Path, *, n_symbols: int | None = None) -> InstanceSet
     manifest = read_manifest(folder)
     arrays = _load_arrays(folder, manifest, _stored(manifest))
     if manifest.get(MONOLINGUAL):
-        arrays |= {f"tgt_{name}": arrays[f"src_{name}"] for name in ("tokens", "offsets")}
+        arrays |= {"tgt_tokens": arrays["src_tokens"], "tgt_offsets": arrays["src_offsets"]}
     _check_offsets(folder, arrays)
     _check_numbers(folder, arrays, n_symbols, manifest["counts"].get("documents_read"))
     masked = None
@@ -208,8 +212,9 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 def _stored(manifest: dict[str, Any]) -> dict[str, type]:
     """Return array names and types in a folder, without trees."""
-    left_out = ("tgt_",) if manifest.get(MONOLINGUAL) else ()
-    return {name: dtype for name, dtype in ARRAYS.items() if not name.startswith(left_out)}
+    if not manifest.get(MONOLINGUAL):
+        return ARRAYS
+    return {name: dtype for name, dtype in ARRAYS.items() if not name.startswith("tgt_")}
 
 
 def _load_arrays(folder: Path, manifest: dict[str, Any], dtypes: dict[str, type]) -> dict:
@@ -281,7 +286,8 @@ def _check_trees(folder: Path, trees: InstanceTrees, arrays: dict[str, np.ndarra
             block = ends[first : first + INSTANCES_OF_A_BLOCK + 1]
             units = np.arange(block[0], block[-1])
             parents = heads[block[0] : block[-1]]
-            firsts, lasts = (np.repeat(part, np.diff(block)) for part in (block[:-1], block[1:]))
+            firsts = np.repeat(block[:-1], np.diff(block))
+            lasts = np.repeat(block[1:], np.diff(block))
             is_bad = (parents != -1) & ((parents < firsts) | (parents >= lasts) | (parents == units))
             if is_bad.any():
                 child = int(units[is_bad.argmax()])

@@ -99,21 +99,26 @@ def _align_sentence(subwords: Sequence[str], words: Sequence[str], starts: Seque
     tokens, first_subwords = _tokens(subwords)
     similarity = 1.0
     if "".join(words) != "".join(tokens):
-        words, tokens = [*map(_plain, words)], [*map(_plain, tokens)]
-    positions = offsets_of([*map(len, words)])[list(starts)]
-    if (old := "".join(words)) != (new := "".join(tokens)):
+        words = list(map(_plain, words))
+        tokens = list(map(_plain, tokens))
+    positions = offsets_of(list(map(len, words)))[list(starts)]
+    old_text = "".join(words)
+    new_text = "".join(tokens)
+    if old_text != new_text:
         # By common substrings, without `autojunk`, which ignores frequent characters in long texts.
-        matcher = SequenceMatcher(None, old, new, autojunk=False)
-        blocks = matcher.get_matching_blocks()
-        old_points = [point for block in blocks for point in (block.a, block.a + block.size)]
-        new_points = [point for block in blocks for point in (block.b, block.b + block.size)]
+        matcher = SequenceMatcher(None, old_text, new_text, autojunk=False)
+        old_points: list[int] = []
+        new_points: list[int] = []
+        for block in matcher.get_matching_blocks():
+            old_points += [block.a, block.a + block.size]
+            new_points += [block.b, block.b + block.size]
         positions = np.rint(np.interp(positions, old_points, new_points)).astype(np.int64)
         similarity = matcher.ratio()
-    token_starts = offsets_of([*map(len, tokens)])[:-1]
+    token_starts = offsets_of(list(map(len, tokens)))[:-1]
     # After the last token, only the end of the sentence is left.
-    bounds = [*first_subwords, len(subwords)]
+    bounds = np.array([*first_subwords, len(subwords)])
     # The first EDU begins with the sentence, even if the text has characters before its first word.
-    return [0, *(bounds[number] for number in np.searchsorted(token_starts, positions[1:], side="left"))], similarity
+    return [0, *bounds[np.searchsorted(token_starts, positions[1:], side="left")].tolist()], similarity
 
 
 def _plain(text: str) -> str:
@@ -128,7 +133,9 @@ def _tokens(subwords: Sequence[str]) -> tuple[list[str], list[int]]:
     """
     if any(len(subword) > 1 and subword.startswith(BLANK) for subword in subwords):  # BPE has no such subword
         return [subword.replace(BLANK, "") for subword in subwords], list(range(len(subwords)))
-    texts, firsts, open_token, first = [], [], "", 0
+    texts: list[str] = []
+    firsts: list[int] = []
+    open_token, first = "", 0
     for number, subword in enumerate(subwords):
         if not open_token:
             first = number
@@ -146,15 +153,12 @@ def store_trees(folder: Path, trees: Iterable[SubwordTrees], instance_of: np.nda
     `instance_of` contains the instance per sentence, or −1 for omitted sentences. Returns the numbers of EDUs, of arcs
     between instances (`edges_cut`, `sentence_edges_cut`), and `sentences_carried_over_inexactly`.
     """
-    counts: dict[str, int] = dict.fromkeys(
-        ("edus", "edges_cut", "sentence_edges_cut", "sentences_carried_over_inexactly"), 0
-    )
+    counts = {"edus": 0, "edges_cut": 0, "sentence_edges_cut": 0, "sentences_carried_over_inexactly": 0}
     first = n_tokens = n_sentences = 0
     with contextlib.ExitStack() as stack:
-        append = {
-            name: stack.enter_context(array_writer(folder / f"{name}.npy", dtype))
-            for name, dtype in TREE_ARRAYS.items()
-        }
+        append = {}
+        for name, dtype in TREE_ARRAYS.items():
+            append[name] = stack.enter_context(array_writer(folder / f"{name}.npy", dtype))
         for name in ("edu_offsets", "sentence_edus"):
             append[name](np.zeros(1, dtype=np.int64))
         for document in trees:
@@ -169,7 +173,8 @@ def store_trees(folder: Path, trees: Iterable[SubwordTrees], instance_of: np.nda
             append["sentence_edus"](counts["edus"] + np.cumsum(document.edu_counts[instances >= 0]))
             append["edu_heads"](edu_heads)
             append["sentence_heads"](sentence_heads)
-            n_tokens = int(edu_ends[-1]) if len(edu_ends) else n_tokens
+            if len(edu_ends):
+                n_tokens = int(edu_ends[-1])
             n_sentences += len(sentence_heads)
             counts["edus"] += len(edu_heads)
             counts["edges_cut"] += edges_cut

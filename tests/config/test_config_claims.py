@@ -33,7 +33,7 @@ def test_claim_needs_only_its_systems():
         for system in ("document_transformer", "g_transformer_finetuned")
         for seed in (1, 2)
     ]
-    assert set(artifacts.judged_claims().input_files()) == {
+    assert set(artifacts.judged_claims("claims").input_files()) == {
         file for i in range(3) for file in artifacts.judged_claims(f"claims/claim_{i}").input_files()
     }
 

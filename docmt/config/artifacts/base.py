@@ -80,7 +80,10 @@ class Artifact:
 
     def input_files(self, name: str | None = None) -> list[str]:
         """Return the paths for `sources`."""
-        return [path for source in self.sources(name) for path in source.files]
+        files: list[str] = []
+        for source in self.sources(name):
+            files += source.files
+        return files
 
 
 @dataclass(frozen=True)
@@ -101,8 +104,9 @@ class UserFile(Artifact):
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the content. In a job, this is the content when the run was planned."""
-        if planned := planned_digest(Path(self.file)):
-            return planned
+        digest = planned_digest(Path(self.file))
+        if digest:
+            return digest
         self.check()
         return content_digest(Path(self.file))
 
@@ -143,13 +147,15 @@ class Declaration(Generic[P]):
 
     def __call__(self, study: Study, *args: P.args, **kwargs: P.kwargs) -> Artifact:
         """Return the artifact. It is cached, because artifacts share their inputs."""
-        name, wildcards = self.declare.__name__, (*args, *kwargs.values())
-        if (name, *wildcards) not in study.declared:
+        name = self.declare.__name__
+        wildcards = (*args, *kwargs.values())
+        key = (name, *wildcards)
+        if key not in study.declared:
             artifact = self.declare(study, *args, **kwargs)
             if not artifact.stage:  # otherwise, another function has declared it
                 artifact = replace(artifact, declaration=name, wildcards=wildcards, stage=self.stage, rules=self.rules)
-            study.declared[name, *wildcards] = artifact
-        return study.declared[name, *wildcards]
+            study.declared[key] = artifact
+        return study.declared[key]
 
     @property
     def wildcard_names(self) -> list[str]:
@@ -182,7 +188,8 @@ def ancestors(final_outputs: Iterable[Artifact]) -> Iterator[Artifact]:
     waiting = list(final_outputs)
     while waiting:
         artifact = waiting.pop()
-        if (key := (type(artifact), *artifact.files)) not in seen:
+        key = (type(artifact), *artifact.files)
+        if key not in seen:
             seen.add(key)
             yield artifact
             waiting += artifact.sources()

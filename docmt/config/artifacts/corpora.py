@@ -116,18 +116,19 @@ def dataset_split(study: Study, dataset: str, split: str) -> Artifact:
     # Prefixes are recorded, because ids of documents contain their names.
     params: dict[str, Any] = {"languages": languages, "inputs": [_prefix(text) for text in members]}
     options: dict[str, Any] = {}
-    if (name := row.filters.get(split)) is not None:
+    if split in row.filters:
+        name = row.filters[split]
         settings = study.config.corpora.filters[name]
-        where = f"config.corpora.filters.{name}.external"
-        inputs["external"] = [
-            UserFile.at(path, where=f"{where}.{reference}") for reference, path in settings.external.items()
-        ]
-        inputs["tests"] = []
+        inputs |= {"external": [], "tests": []}
         params["settings"] = settings.model_dump(mode="json", exclude={"external"})
         params["external corpora"] = list(settings.external)
-        options["external"] = [f"{reference}={path}" for reference, path in settings.external.items()]
+        options["external"] = []
+        for reference, path in settings.external.items():
+            where = f"config.corpora.filters.{name}.external.{reference}"
+            inputs["external"].append(UserFile.at(path, where=where))
+            options["external"].append(f"{reference}={path}")
         if settings.max_test_overlap is not None:
-            inputs["tests"] = [dataset_split(study, dataset, part) for part in row.parts() if part != "train"]
+            inputs["tests"] = _evaluation_splits(study, dataset)
             options["tests"] = [_prefix(test) for test in inputs["tests"]]
     return Artifact(_split_files(prefix, languages), inputs, params, options)
 
@@ -143,15 +144,19 @@ def dataset_suite(study: Study, dataset: str, suite: str) -> Artifact:
 @artifact("count_overlap", stage="corpora")
 def overlap(study: Study, dataset: str) -> Artifact:
     """Counts of sentences and documents that occur in both training and test data of a dataset."""
-    row = study.config.datasets[dataset]
-    training = ["train", *([SENTENCES] if row.sentences else [])]
-    splits = {
-        "train": [dataset_split(study, dataset, part) for part in training],
-        "tests": [dataset_split(study, dataset, part) for part in row.parts() if part != "train"],
-    }
-    names = {name: [_prefix(split) for split in texts] for name, texts in splits.items()}
-    # Prefixes are recorded, because the file contains the names of the tests.
-    return Artifact([paths.OVERLAP.format(dataset=dataset)], splits, names | language_pair(study, dataset))
+    training = [dataset_split(study, dataset, "train")]
+    if study.config.datasets[dataset].sentences:
+        training.append(dataset_split(study, dataset, SENTENCES))
+    splits = {"train": training, "tests": _evaluation_splits(study, dataset)}
+    params: dict[str, Any] = language_pair(study, dataset)
+    for name, texts in splits.items():
+        # Prefixes are recorded, because the file contains the names of the tests.
+        params[name] = [_prefix(text) for text in texts]
+    return Artifact([paths.OVERLAP.format(dataset=dataset)], splits, params)
+
+
+def _evaluation_splits(study: Study, dataset: str) -> list[Artifact]:
+    return [dataset_split(study, dataset, part) for part in study.config.datasets[dataset].parts() if part != "train"]
 
 
 def member(study: Study, dataset: str, reference: str, part: str) -> Artifact:
@@ -175,11 +180,13 @@ def published_files(study: Study, name: str, names: Sequence[str], *, where: str
     if not Path(name).is_dir():
         hint = nearest(name, list(load_models()))
         raise UserError(f"{where}: {name}: not a folder in {Path.cwd()}, and not a model in the catalog; {hint}")
-    files = (path for pattern in names for path in Path(name).glob(pattern))
+    files: list[Path] = []
+    for pattern in names:
+        files += Path(name).glob(pattern)
     # config.json is first for all weight names, because the rule `train` derives the folder from it.
-    sorted_files = [path.as_posix() for path in sorted(files, key=lambda path: (path.name != CONFIG, path))]
+    files.sort(key=lambda path: (path.name != CONFIG, path))
     # Without any match, the first name is returned, so that `UserFile.check` reports it as missing.
-    return [UserFile.at(path, where=where) for path in sorted_files or [f"{name}/{names[0]}"]]
+    return [UserFile.at(path.as_posix(), where=where) for path in files or [Path(name, names[0])]]
 
 
 def text_counts(study: Study) -> list[Artifact]:
@@ -187,15 +194,17 @@ def text_counts(study: Study) -> list[Artifact]:
     texts: list[Artifact] = []
     for dataset, row in study.config.datasets.items():
         for part, references in row.all_parts().items():
-            read = (name for name in references if name.split("/")[0] not in study.config.corpora.controlled)
-            texts += [member(study, dataset, reference, part) for reference in read]
+            for reference in references:
+                if reference.split("/")[0] not in study.config.corpora.controlled:
+                    texts.append(member(study, dataset, reference, part))
         texts += [dataset_split(study, dataset, part) for part in row.filters]
     return without_duplicates(replace(text, files=[_prefix(text) + COUNTS]) for text in texts)
 
 
 def language_pair(study: Study, dataset: str) -> dict[str, str]:
     """Return a dataset's language options."""
-    return dict(zip(("src_lang", "tgt_lang"), study.config.datasets[dataset].languages, strict=True))
+    row = study.config.datasets[dataset]
+    return {"src_lang": row.src_lang, "tgt_lang": row.tgt_lang}
 
 
 def _split_files(prefix: str, languages: Sequence[str]) -> list[str]:

@@ -70,8 +70,12 @@ def parser_evaluation(study: Study, parser: str) -> Artifact:
 def document_trees(study: Study, dataset: str, trees: str, part: str) -> Artifact:
     """Trees of the source documents in a split or in `suite_{suite}`."""
     row, data = study.config.discourse.trees[trees], study.config.datasets[dataset]
-    suite_name = part.removeprefix("suite_") if part.startswith("suite_") else None
-    text = dataset_split(study, dataset, part) if suite_name is None else dataset_suite(study, dataset, suite_name)
+    suite_name = None
+    if part.startswith("suite_"):
+        suite_name = part.removeprefix("suite_")
+        text = dataset_suite(study, dataset, suite_name)
+    else:
+        text = dataset_split(study, dataset, part)
     if row.files:
         path = row.files[f"{dataset}/{part}"]
         # Read where it is, not copied: the file is the artifact.
@@ -82,13 +86,18 @@ def document_trees(study: Study, dataset: str, trees: str, part: str) -> Artifac
     folder = f"results/{dataset}/discourse/{trees}"
     files = [f"{folder}/{part}.{shard}-of-{n_shards}.discourse.jsonl" for shard in range(1, n_shards + 1)]
     inputs: dict[str, Any] = {"text": [], "documents": [], "suite": []}
-    inputs |= {"documents": text.select(INDEX)} if suite_name is None else {"suite": text}
+    if suite_name is None:
+        inputs["documents"] = text.select(INDEX)
+    else:
+        inputs["suite"] = text
     if row.gold:
         if suite_name is not None:
             corpus, name = data.suite_reference(suite_name).split("/")
             return Artifact([f"results/corpora/{corpus}/en-de/suites/discourse/{name}.jsonl"], inputs)
-        corpora = (reference.split("/") for reference in data.parallel_parts()[part])
-        inputs["inputs"] = [treebank(study, corpus).select(f"/{split}.discourse.jsonl") for corpus, split in corpora]
+        inputs["inputs"] = []
+        for reference in data.parallel_parts()[part]:
+            corpus, split = reference.split("/")
+            inputs["inputs"].append(treebank(study, corpus).select(f"/{split}.discourse.jsonl"))
         return Artifact(files, inputs)
     if suite_name is None:
         inputs["text"] = text.select(f".{data.src_lang}")
@@ -102,17 +111,19 @@ def document_trees(study: Study, dataset: str, trees: str, part: str) -> Artifac
 @artifact("count_trees", stage="discourse")
 def tree_statistics(study: Study, dataset: str, trees: str) -> Artifact:
     """Counts of trees and relations in all splits of a dataset."""
-    splits = {split: document_trees(study, dataset, trees, split) for split in study.config.datasets[dataset].parts()}
+    names, artifacts, files = [], [], []
+    for split in study.config.datasets[dataset].parts():
+        name = f"{dataset}/{trees}/{split}"
+        artifact = document_trees(study, dataset, trees, split)
+        names.append(name)
+        artifacts.append(artifact)
+        files += [f"{name}={file}" for file in artifact.files]
     folder = f"results/{dataset}/discourse/{trees}"
     return Artifact(
         [f"{folder}/statistics.csv", f"{folder}/relations.csv"],
-        {"trees": list(splits.values())},
-        {"names": [f"{dataset}/{trees}/{split}" for split in splits]},
-        {
-            "files": [
-                f"{dataset}/{trees}/{split}={file}" for split, artifact in splits.items() for file in artifact.files
-            ]
-        },
+        {"trees": artifacts},
+        {"names": names},
+        {"files": files},
     )
 
 

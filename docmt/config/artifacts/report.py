@@ -32,8 +32,10 @@ PARTS = {ACCURACY: "suite", GENERATIVE: "generated", **dict.fromkeys(OF_REFERENC
 def scores_table(study: Study, scope: str) -> Artifact:
     """Table of all scores of the study (`report`), of a `{dataset}`, or of `{dataset}/runs/{system}`."""
     runs = [run for run in scored_runs(study) if scope in ("report", run.dataset, f"{run.dataset}/runs/{run.system}")]
-    scores = without_duplicates(score for run in runs for score in run_scores(study, run).values())
-    return Artifact([f"results/{scope}/scores.csv"], {"scores": scores}, reads_paths=True)
+    scores: list[Artifact] = []
+    for run in runs:
+        scores += run_scores(study, run).values()
+    return Artifact([f"results/{scope}/scores.csv"], {"scores": without_duplicates(scores)}, reads_paths=True)
 
 
 @artifact("report_table", stage="report")
@@ -79,23 +81,23 @@ def case_study(study: Study, cases: str) -> Artifact:
 def figure(study: Study, figure: str) -> Artifact:
     """One figure of `report.figures` or `report.curves`. Requires only the scores or histories of its systems."""
     files = [f"results/figures/{figure}.{suffix}" for suffix in ("svg", "png", "pdf", "csv")]
-    if (row := study.config.report.figures.get(figure)) is not None:
-        inputs = {"scores": _shown_scores(study, row), "histories": []}
+    inputs: dict[str, list[Artifact]] = {"scores": [], "histories": []}
+    if figure in study.config.report.figures:
+        inputs["scores"] = _shown_scores(study, study.config.report.figures[figure])
     else:
         curves = study.config.report.curves[figure]
-        runs = [
-            run
-            for run in trained_runs(study)
-            if run.system in curves.systems and (curves.datasets is None or run.dataset in curves.datasets)
-        ]
-        inputs = {"scores": [], "histories": _histories(study, runs)}
+        runs = [run for run in trained_runs(study) if run.system in curves.systems]
+        if curves.datasets is not None:
+            runs = [run for run in runs if run.dataset in curves.datasets]
+        inputs["histories"] = _histories(study, runs)
     return Artifact(files, inputs, _report_params(study), reads_paths=True)
 
 
 @artifact("report_claims", stage="report")
-def judged_claims(study: Study, claims: str = "claims") -> Artifact:
+def judged_claims(study: Study, claims: str) -> Artifact:
     """All claims of `report.claims` (`claims`), or one claim (`claims/{claim}`). Requires only its systems."""
-    rows, name = study.config.report.claims, claims.removeprefix("claims").removeprefix("/")
+    rows = study.config.report.claims
+    name = claims.removeprefix("claims").removeprefix("/")
     selected = [rows[name]] if name else list(rows.values())
     controls = [rows[claim.control] for claim in selected if claim.control]
     scores: list[Artifact] = []
@@ -121,14 +123,20 @@ def judged_claims(study: Study, claims: str = "claims") -> Artifact:
 def report(study: Study) -> Artifact:
     """Tables, figures and the report page."""
     config = study.config
-    datasets, tables = config.datasets, config.report.tables.values()
+    datasets = config.datasets
     tested = _tested_differences(study, config.report.baseline)
-    tested += [test for row in tables for test in _tested_differences(study, row.baseline, row)]
-    trees = used_trees(study)
-    rows = [config.discourse.trees[name] for _, name in trees]
-    segmenters = dict.fromkeys(row.segmenter for row in rows if row.segmenter)
-    parsers = dict.fromkeys(row.parser for row in rows if row.parser in config.discourse.parsers)
-    statistics = [tree_statistics(study, *pair) for pair in trees]
+    for row in config.report.tables.values():
+        tested += _tested_differences(study, row.baseline, row)
+    statistics = []
+    segmenters: dict[str, Artifact] = {}
+    parsers: dict[str, Artifact] = {}
+    for dataset, trees in used_trees(study):
+        statistics.append(tree_statistics(study, dataset, trees))
+        row = config.discourse.trees[trees]
+        if row.segmenter:
+            segmenters[row.segmenter] = segmenter_evaluation(study, row.segmenter)
+        if row.parser in config.discourse.parsers:
+            parsers[row.parser] = parser_evaluation(study, row.parser)
     inputs = {
         "scores": scores_table(study, "report"),
         "histories": _histories(study, trained_runs(study)),
@@ -139,28 +147,29 @@ def report(study: Study) -> Artifact:
         "roundtrips": [roundtrip(study, name) for name in datasets],
         "tree_statistics": [counts.select("/statistics.csv") for counts in statistics],
         "tree_relations": [counts.select("/relations.csv") for counts in statistics],
-        "segmenters": [segmenter_evaluation(study, name) for name in segmenters],
-        "parsers": [parser_evaluation(study, name or "") for name in parsers],
+        "segmenters": list(segmenters.values()),
+        "parsers": list(parsers.values()),
         "differences": without_duplicates(tested),
         "cases": [case_study(study, name).select(".csv") for name in config.report.cases],
     }
-    origins = {run.system: training_chain(config, run.system) for run in scored_runs(study)}
-    extended = [
-        system
-        for system, (owner, *inits) in origins.items()
-        if inits and model_settings(config, owner) != model_settings(config, inits[0])
-    ]
+    origins: dict[str, list[str]] = {}
+    extended: dict[str, None] = {}
+    for run in scored_runs(study):
+        chain = training_chain(config, run.system)
+        origins[run.system] = chain
+        if len(chain) > 1 and model_settings(config, chain[0]) != model_settings(config, chain[1]):
+            extended[run.system] = None
+    choices: dict[str, dict[str, str]] = {}
+    for name, row in datasets.items():
+        for suite in row.suite_names():
+            choices[f"{name}/{suite}"] = suite_choices(config, row.suite_reference(suite))
     params = _report_params(
         study,
         systems=_colored_systems(study),
         origins=origins,
-        extended=extended,
+        extended=list(extended),
         generated=[name for name in datasets if is_generated(config, name)],
-        choices={
-            f"{name}/{suite}": suite_choices(config, row.suite_reference(suite))
-            for name, row in datasets.items()
-            for suite in row.suite_names()
-        },
+        choices=choices,
         stages=RULES,
     )
     files = ["results/report/report.html", "results/report/summary.txt"]
@@ -172,31 +181,34 @@ def report(study: Study) -> Artifact:
 def reader(study: Study) -> Artifact:
     """Reader page with the translations and suite items of all scored runs."""
     config = study.config
-    inputs: dict[str, list[Artifact]] = {name: [] for name in ("outputs", "texts", "suites", "generative", "trees")}
-    names: dict[str, list[str]] = {name: [] for name in ("suites", "generative", "trees")}
+    inputs: dict[str, list[Artifact]] = {"outputs": [], "texts": [], "suites": [], "generative": [], "trees": []}
+    names: dict[str, list[str]] = {"suites": [], "generative": [], "trees": []}
+    options: dict[str, list[str]] = {"suites": [], "generative": [], "trees": []}
+
+    def add(kind: str, name: str, source: Artifact) -> None:
+        inputs[kind].append(source)
+        names[kind].append(name)
+        options[kind] += [f"{name}={file}" for file in source.files]
+
     languages: dict[str, tuple[str, str]] = {}
     for dataset in dict.fromkeys(run.dataset for run in scored_runs(study)):
         languages[dataset] = config.datasets[dataset].languages
         for split in test_splits(study, dataset):
             inputs["texts"].append(dataset_split(study, dataset, split))
-            for trees in (name for of, name in used_trees(study) if of == dataset):
-                inputs["trees"].append(document_trees(study, dataset, trees, split))
-                names["trees"].append(f"{dataset}/{split.removeprefix('test_')}/{trees}")
-        for kind, suites in zip(("suites", "generative"), suites_by_kind(study, dataset), strict=True):
-            inputs[kind] += [dataset_suite(study, dataset, suite) for suite in suites]
-            names[kind] += [f"{dataset}/{suite}" for suite in suites]
+            for tree_dataset, trees in used_trees(study):
+                if tree_dataset == dataset:
+                    name = f"{dataset}/{split.removeprefix('test_')}/{trees}"
+                    add("trees", name, document_trees(study, dataset, trees, split))
+        contrastive, generative = suites_by_kind(study, dataset)
+        for kind, suites in (("suites", contrastive), ("generative", generative)):
+            for suite in suites:
+                add(kind, f"{dataset}/{suite}", dataset_suite(study, dataset, suite))
         for system in dict.fromkeys(run.system for run in scored_runs(study) if run.dataset == dataset):
             for run in runs_of(study, dataset, system)[: config.report.reader.seeds]:
                 parts = tested_parts(study, dataset, system)
                 inputs["outputs"] += [run_output(study, dataset, system, str(run.seed), part) for part in parts]
     facts = {"systems": [*config.report.legend, *_colored_systems(study)], "languages": languages}
     facts["ties"] = config.evaluation.contrast.ties
-    options = {
-        kind: [
-            f"{name}={file}" for name, source in zip(names[kind], inputs[kind], strict=True) for file in source.files
-        ]
-        for kind in names
-    }
     settings = config.report.model_dump(mode="json", include={"title", "labels", "reader", "baseline"})
     return Artifact(
         ["results/report/reader.html"],
@@ -212,7 +224,8 @@ def used_trees(study: Study) -> list[tuple[str, str]]:
     pairs = {}
     for run in list_runs(study.config):
         row = study.config.systems[run.system]
-        if not row.has_user_output and (trees := study.config.instances[row.instances].trees):
+        trees = None if row.has_user_output else study.config.instances[row.instances].trees
+        if trees is not None:
             pairs[run.dataset, trees] = None
     return list(pairs)
 
@@ -227,12 +240,12 @@ def _colored_systems(study: Study) -> list[str]:
 
 
 def _shown_scores(study: Study, layout: PaperTable | ScoreFigure) -> list[Artifact]:
-    return without_duplicates(
-        score
-        for run in scored_runs(study)
-        for name, score in run_scores(study, run).items()
-        if _is_shown(layout, run, name)
-    )
+    scores = []
+    for run in scored_runs(study):
+        for part, score in run_scores(study, run).items():
+            if _is_shown(layout, run, part):
+                scores.append(score)
+    return without_duplicates(scores)
 
 
 def _tested_differences(study: Study, baseline: str | None, table: PaperTable | None = None) -> list[Artifact]:
@@ -240,24 +253,25 @@ def _tested_differences(study: Study, baseline: str | None, table: PaperTable | 
     if baseline is None:
         return []
     pairs = dict.fromkeys((run.dataset, run.system) for run in scored_runs(study))
-    return [
-        differences(study, dataset, system, baseline)
-        for dataset, system in pairs
-        if system != baseline
-        and (dataset, baseline) in pairs
-        and any(
-            table is None or _is_shown(table, Run(dataset, system, 0), part)
-            for part in tested_parts(study, dataset, system, baseline)
-        )
-    ]
+    artifacts = []
+    for dataset, system in pairs:
+        if system == baseline or (dataset, baseline) not in pairs:
+            continue
+        parts = tested_parts(study, dataset, system, baseline)
+        if table is not None:
+            parts = [part for part in parts if _is_shown(table, Run(dataset, system, 0), part)]
+        if parts:
+            artifacts.append(differences(study, dataset, system, baseline))
+    return artifacts
 
 
 def _report_params(study: Study, **facts: Any) -> dict[str, Any]:
     """Return the report settings, and facts on systems for tables."""
     report = study.config.report
-    layouts = [*report.tables.values(), *report.figures.values()]
-    systems = dict.fromkeys(name for layout in layouts for name in layout.systems)
-    facts["paper_columns"] = {name: paper_columns(study.config, name) for name in systems}
+    facts["paper_columns"] = {}
+    for layout in (*report.tables.values(), *report.figures.values()):
+        for name in layout.systems:
+            facts["paper_columns"][name] = paper_columns(study.config, name)
     settings = report.model_dump(mode="json", exclude={"reader"})
     if "metrics" not in report.model_fields_set:
         settings["metrics"] += study.config.evaluation.external
@@ -270,7 +284,7 @@ def _report_params(study: Study, **facts: Any) -> dict[str, Any]:
 
 def _is_shown(table: PaperTable | ScoreFigure, run: Run, name: str) -> bool:
     kind, _, test = name.partition("_")
-    test = test.partition("_")[2] if kind in ("cxmi", PARTS[COMET]) else test
-    metrics = {metric for metric, part in PARTS.items() if part == kind}
-    wanted = metrics & {*table.metrics} if metrics else not {*table.metrics} <= PARTS.keys()
-    return run.system in table.systems and bool(wanted) and shows(table, run.dataset, test)
+    if kind in ("cxmi", PARTS[COMET]):
+        test = test.partition("_")[2]
+    kinds = {PARTS.get(metric, "test") for metric in table.metrics}
+    return run.system in table.systems and kind in kinds and shows(table, run.dataset, test)

@@ -10,7 +10,6 @@ from docmt.config.artifacts.discourse import document_trees
 from docmt.config.artifacts.text import pipeline, subwords, vocabulary
 from docmt.config.study_rows import MONOLINGUAL, SENTENCES, PretrainedInit
 from docmt.config.systems import (
-    PARTS_OF_TASKS,
     UNTRAINED_SEED,
     Run,
     dataset_instances,
@@ -99,17 +98,27 @@ def model(study: Study, dataset: str, system: str, seed: str) -> Artifact:
     if row.is_published:
         return published_model(study, dataset, owner)
     training = training_settings(study.config, owner)
+    recipe = study.config.training[row.recipe or ""]
     (monolingual_lang,) = study.config.datasets[dataset].part_languages(MONOLINGUAL)
 
     def of_split(split: str) -> Artifact:
         return instances(study, dataset, row.instances, split)
 
-    inputs: dict[str, Any] = {"train": of_split("train"), "dev": of_split("dev")}
+    inputs: dict[str, Any] = {
+        "train": of_split("train"),
+        "dev": of_split("dev"),
+        "pairs": [],
+        "monolingual": [],
+        "vocabulary": vocabulary(study, dataset),
+        "pipeline": pipeline(study, dataset),
+        "init": [],
+        "pretrained": [],
+    }
     # Inputs by task, because a training without a task must not depend on the task's data.
-    for task, option in (("pairs", "pairs"), ("restoration", "monolingual")):
-        inputs[option] = [of_split(PARTS_OF_TASKS[task])] if task in training.tasks else []
-    inputs |= {"vocabulary": vocabulary(study, dataset), "pipeline": pipeline(study, dataset)}
-    inputs |= {"init": [], "pretrained": []}
+    if "pairs" in training.tasks:
+        inputs["pairs"] = of_split(SENTENCES)
+    if "restoration" in training.tasks:
+        inputs["monolingual"] = of_split(MONOLINGUAL)
     if isinstance(row.init, PretrainedInit):
         where = f"config.systems.{owner}.init.pretrained"
         files = published_files(study, row.init.pretrained, MODEL_FILES, where=where)
@@ -123,9 +132,9 @@ def model(study: Study, dataset: str, system: str, seed: str) -> Artifact:
         {
             "settings": {"model": model_settings(study.config, owner), "training": training},
             "seed": int(seed),  # a wildcard is text, and 1 must have the same hash as in a config
-            "monolingual_lang": monolingual_lang if inputs["monolingual"] else None,
+            "monolingual_lang": monolingual_lang if "restoration" in training.tasks else None,
         },
-        {name: getattr(study.config.training[row.recipe], name) for name in WITHOUT_EFFECT} if row.recipe else {},
+        {name: getattr(recipe, name) for name in WITHOUT_EFFECT},
     )
 
 

@@ -16,6 +16,7 @@ from docmt.config.artifacts.runs import (
     runs_of,
 )
 from docmt.config.references import is_generative
+from docmt.config.study_rows import SystemSettings
 from docmt.config.systems import Run, has_cxmi, run_names
 from docmt.evaluation.metrics import COMET, CXMI, TRAINING, find_metric, scoring_packages
 
@@ -85,8 +86,11 @@ def differences(study: Study, dataset: str, system: str, baseline: str) -> Artif
     external = _external_scores(study, dataset, parts, runs)
 
     def outputs(name: str) -> list[Artifact]:
-        runs = runs_of(study, dataset, name)
-        return [run_output(study, dataset, name, str(run.seed), part) for part in parts for run in runs]
+        artifacts = []
+        for part in parts:
+            for run in runs_of(study, dataset, name):
+                artifacts.append(run_output(study, dataset, name, str(run.seed), part))
+        return artifacts
 
     return Artifact(
         [f"results/{dataset}/runs/{system}/against/{baseline}.json"],
@@ -115,14 +119,18 @@ def _external_scores(
     files = {}
     for part in parts:
         kind, _, test = part.partition("_")
-        for metric, by_test in study.config.evaluation.external.items() if kind == "test" else ():
+        if kind != "test":
+            continue
+        for metric, by_test in study.config.evaluation.external.items():
             by_run = by_test.get(f"{dataset}/{test}", {})
-            # A system with one seed can be named without it.
-            named = {run: next((key for key in run_names(run) if key in by_run), None) for run in runs}
-            if None not in named.values():
-                where = f"config.evaluation.external.{metric}.{dataset}/{test}"
-                for run, key in named.items():
-                    files[f"{test}/{metric}", run] = UserFile.at(by_run[key or ""], where=f"{where}.{key}")
+            metric_files = {}
+            for run in runs:
+                # A system with one seed can be named without it.
+                for name in by_run.keys() & run_names(run):
+                    where = f"config.evaluation.external.{metric}.{dataset}/{test}.{name}"
+                    metric_files[f"{test}/{metric}", run] = UserFile.at(by_run[name], where=where)
+            if len(metric_files) == len(runs):
+                files |= metric_files
     return files
 
 
@@ -144,9 +152,11 @@ def _references(study: Study, dataset: str, parts: Iterable[str]) -> dict[str, l
 def _file_options(
     study: Study, dataset: str, parts: Iterable[str], external: Mapping[tuple[str, Run], UserFile]
 ) -> dict[str, list[str]]:
-    references = study.config.datasets[dataset].references.items()
-    words = [f"{name}={file}" for name, files in references if f"test_{name}" in parts for file in files]
-    return {"references": words, "external": [f"{name}={file.file}" for (name, _), file in external.items()]}
+    references = []
+    for name, files in study.config.datasets[dataset].references.items():
+        if f"test_{name}" in parts:
+            references += [f"{name}={file}" for file in files]
+    return {"references": references, "external": [f"{name}={file.file}" for (name, _), file in external.items()]}
 
 
 def _scoring_params(study: Study, dataset: str, parts: list[str]) -> dict[str, Any]:
@@ -174,29 +184,36 @@ def installed_packages(metrics: tuple[str, ...]) -> dict[str, str]:
 
 def test_splits(study: Study, dataset: str, *systems: str) -> list[str]:
     """Return the test splits that all of these systems have translations for."""
-    rows = [study.config.systems[system] for system in systems]
-    tests = study.config.datasets[dataset].test
-    supplied = [row.hypotheses for row in rows if row.has_user_output]
-    return [f"test_{test}" for test in tests if all(f"{dataset}/{test}" in files for files in supplied)]
+    tests = list(study.config.datasets[dataset].test)
+    for row in _external_systems(study, systems):
+        tests = [test for test in tests if f"{dataset}/{test}" in row.hypotheses]
+    return [f"test_{test}" for test in tests]
 
 
 def suites_by_kind(study: Study, dataset: str, *systems: str) -> tuple[list[str], list[str]]:
     """Return the contrastive and the generative test sets that all of these systems have output for."""
-    row, rows = study.config.datasets[dataset], [study.config.systems[system] for system in systems]
-    names: tuple[list[str], list[str]] = ([], [])
-    for suite in row.suite_names():
-        generative = is_generative(study.config, row.suite_reference(suite))
-        supplied = [row.log_probabilities for row in rows if row.has_user_output]
-        if all(not generative and f"{dataset}/{suite}" in files for files in supplied):
-            names[generative].append(suite)
-    return names
+    contrastive, generative = [], []
+    for reference in study.config.datasets[dataset].suites:
+        suites = generative if is_generative(study.config, reference) else contrastive
+        suites.append(reference.split("/")[1])
+    for row in _external_systems(study, systems):
+        contrastive = [suite for suite in contrastive if f"{dataset}/{suite}" in row.log_probabilities]
+        generative = []
+    return contrastive, generative
+
+
+def _external_systems(study: Study, systems: Iterable[str]) -> list[SystemSettings]:
+    rows = [study.config.systems[system] for system in systems]
+    return [row for row in rows if row.has_user_output]
 
 
 def tested_parts(study: Study, dataset: str, *systems: str) -> list[str]:
     """Return the tests of all of these systems: splits, `suite_{suite}` and `generated_{suite}`."""
     contrastive, generative = suites_by_kind(study, dataset, *systems)
-    splits = test_splits(study, dataset, *systems)
-    return [*splits, *(f"suite_{suite}" for suite in contrastive), *(f"generated_{suite}" for suite in generative)]
+    parts = test_splits(study, dataset, *systems)
+    parts += [f"suite_{suite}" for suite in contrastive]
+    parts += [f"generated_{suite}" for suite in generative]
+    return parts
 
 
 def run_output(study: Study, dataset: str, system: str, seed: str, part: str) -> Artifact:
@@ -212,11 +229,13 @@ def run_scores(study: Study, run: Run) -> dict[str, Artifact]:
     """Return a run's scores by part. COMET and CXMI score names have a prefix."""
     wildcards = (run.dataset, run.system, str(run.seed))
     parts = tested_parts(study, run.dataset, run.system)
-    by_part = {part: scores(study, *wildcards) for part in parts}
+    by_part = dict.fromkeys(parts, scores(study, *wildcards))
     if study.config.evaluation.comet is not None:
-        splits = [part for part in parts if part.startswith("test_")]
-        by_part |= {f"{COMET_PREFIX}{split}": comet(study, *wildcards, split) for split in splits}
+        for part in parts:
+            if part.startswith("test_"):
+                by_part[COMET_PREFIX + part] = comet(study, *wildcards, part)
     if CXMI in study.config.evaluation.metrics and has_cxmi(study.config, run.system):
-        with_reference = [part for part in parts if not part.startswith("generated_")]
-        by_part |= {f"{CXMI_PREFIX}{part}": cxmi(study, *wildcards, part) for part in with_reference}
+        for part in parts:
+            if not part.startswith("generated_"):
+                by_part[CXMI_PREFIX + part] = cxmi(study, *wildcards, part)
     return by_part

@@ -28,30 +28,29 @@ def final_outputs(study: Study) -> list[Artifact]:
 def targets(final_outputs: list[Artifact]) -> dict[str, list[str]]:
     """Return output files by stage that later stages or the user need."""
     files: dict[str, dict[str, None]] = {stage: {} for stage in STAGE_VERSIONS}
-    read = [(source, reader.stage) for reader in ancestors(final_outputs) for source in reader.sources()]
-    for source, stage in [*((final, None) for final in final_outputs), *read]:
-        if source.is_kept and source.stage != stage:
-            files[source.stage] |= dict.fromkeys(source.files)
+    for output in final_outputs:
+        files[output.stage] |= dict.fromkeys(output.files)
+    for artifact in ancestors(final_outputs):
+        for source in artifact.sources():
+            if source.is_kept and source.stage != artifact.stage:
+                files[source.stage] |= dict.fromkeys(source.files)
     return {stage: list(paths) for stage, paths in files.items()}
 
 
 def all_artifacts(study: Study) -> list[Artifact]:
     """Return all artifacts of a study, without duplicates."""
     layouts = study.config.report
-    scopes = [scope for run in scored_runs(study) for scope in (run.dataset, f"{run.dataset}/runs/{run.system}")]
-    claims = ["claims", *(f"claims/{name}" for name in layouts.claims)]
-    return list(
-        ancestors(
-            [
-                *final_outputs(study),
-                *(table(study, name) for name in layouts.tables),
-                *(case_study(study, name) for name in layouts.cases),
-                *(figure(study, name) for name in layouts.drawn),
-                *(judged_claims(study, name) for name in claims),
-                *(scores_table(study, scope) for scope in dict.fromkeys(scopes)),
-            ]
-        )
-    )
+    outputs = final_outputs(study)
+    outputs += [table(study, name) for name in layouts.tables]
+    outputs += [case_study(study, name) for name in layouts.cases]
+    outputs += [figure(study, name) for name in layouts.drawn]
+    outputs.append(judged_claims(study, "claims"))
+    outputs += [judged_claims(study, f"claims/{name}") for name in layouts.claims]
+    scopes: dict[str, None] = {}
+    for run in scored_runs(study):
+        scopes |= {run.dataset: None, f"{run.dataset}/runs/{run.system}": None}
+    outputs += [scores_table(study, scope) for scope in scopes]
+    return list(ancestors(outputs))
 
 
 def user_files(study: Study) -> list[UserFile]:
@@ -62,22 +61,27 @@ def user_files(study: Study) -> list[UserFile]:
 def check_user_files(study: Study) -> None:
     """Raise UserError if a user-supplied file is missing, or is an output of the study, which would be deleted."""
     files = user_files(study)
+    if not files:
+        return
     outputs: dict[str, Artifact] = {}
-    for artifact in all_artifacts(study) if files else ():
+    for artifact in all_artifacts(study):
         user_paths = artifact.input_files("user_file")  # which can be the artifact itself
-        outputs |= {path: artifact for path in artifact.files if artifact.rules and path not in user_paths}
+        for path in artifact.files:
+            if artifact.rules and path not in user_paths:
+                outputs[path] = artifact
     for corpus in study.config.corpora.controlled:  # one job writes all splits and suites, also unused ones
         folder = CORPUS.format(corpus=corpus, languages="-".join(CONTROLLED_LANGUAGES))
         outputs[folder] = generated(study, corpus)
     for file in files:
         path = Path(_path_in_study(file.file))
-        output = next((outputs[str(part)] for part in (path, *path.parents) if str(part) in outputs), None)
-        if output is not None:
-            names = " ".join(map(str, output.wildcards))
-            raise UserError(
-                f"{file.where}: {file.file}: is an output of the study (rule {output.rules[0]}, {names}) and would be "
-                "deleted: move your file to another folder, and change its path here"
-            )
+        for output_path in map(str, (path, *path.parents)):
+            if output_path in outputs:
+                output = outputs[output_path]
+                names = " ".join(map(str, output.wildcards))
+                raise UserError(
+                    f"{file.where}: {file.file}: is an output of the study (rule {output.rules[0]}, {names}) and would "
+                    "be deleted: move your file to another folder, and change its path here"
+                )
         file.check()
 
 

@@ -58,7 +58,8 @@ def codes(study: Study, dataset: str) -> Artifact:
 @artifact("learn_vocabulary", stage="text")
 def vocabulary(study: Study, dataset: str) -> Artifact:
     """Vocabulary of the training text, with masks and language tags for pre-training."""
-    row, settings = study.config.datasets[dataset], text_settings(study.config, dataset)
+    row = study.config.datasets[dataset]
+    settings = text_settings(study.config, dataset)
     params: dict[str, Any] = {"tags": list(row.languages) if row.sentences or row.monolingual else []}
     if settings.pretrained is not None:
         params |= {"pretrained": published_folder(settings.pretrained), "keep": settings.keep_pieces}
@@ -107,8 +108,9 @@ def _bpe_settings(study: Study, dataset: str) -> dict[str, Any]:
 
 def _published_text(study: Study, dataset: str) -> list[Artifact]:
     folder = text_settings(study.config, dataset).pretrained
-    where = f"config.datasets.{dataset}.text.pretrained"
-    return [] if folder is None else published_files(study, folder, TEXT_FILES, where=where)
+    if folder is None:
+        return []
+    return published_files(study, folder, TEXT_FILES, where=f"config.datasets.{dataset}.text.pretrained")
 
 
 def _token_settings(study: Study, dataset: str) -> dict[str, Any]:
@@ -118,4 +120,7 @@ def _token_settings(study: Study, dataset: str) -> dict[str, Any]:
 
 def _training_text(study: Study, dataset: str, declare: Callable[[Study, str, str, str], Artifact]) -> list[Artifact]:
     row = study.config.datasets[dataset]
-    return [declare(study, dataset, part, lang) for lang in row.languages for part in row.learned_on(lang)]
+    texts = []
+    for lang in row.languages:
+        texts += [declare(study, dataset, part, lang) for part in row.learned_on(lang)]
+    return texts

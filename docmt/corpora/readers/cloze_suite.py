@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 from random import Random
 from typing import Any, Literal, Self
 
@@ -50,10 +51,9 @@ class ClozeSuite(SuiteFormat):
         shared = sorted(one & other)
         if shared:
             raise ValueError(f"forms: {shared[0]!r} is in both kinds")
-        words = [*one, *other, *self.source_words, *self.other_source_words]
-        capital = next((word for word in words if word != word.lower()), None)
-        if capital:
-            raise ValueError(f"{capital!r} must be in lower case")
+        for word in (*one, *other, *self.source_words, *self.other_source_words):
+            if word != word.lower():
+                raise ValueError(f"{word!r} must be in lower case")
         return self
 
     @override
@@ -62,15 +62,20 @@ class ClozeSuite(SuiteFormat):
         pairs = [list(zip(*document.sides, strict=True)) for document in documents]
         if self.context == "foreign" and len(documents) < 2:
             raise UserError("format cloze_suite: `context: foreign` needs other documents, but there is only one")
-        kinds = {form: kind for kind, forms in self.forms.items() for form in forms}
+        kinds = {}
+        for kind, forms in self.forms.items():
+            kinds |= dict.fromkeys(forms, kind)
         chance = Random(1)
-        all_pairs = [pair for document_pairs in pairs for pair in document_pairs]
+        all_pairs = list(chain.from_iterable(pairs))
         first = 0  # index of the document's first pair in all_pairs
         for document, document_pairs in zip(documents, pairs, strict=True):
-            used = [[match for match in WORD.finditer(tgt) if match[0].lower() in kinds] for _, tgt in document_pairs]
-            for number, ((src, tgt), matches) in enumerate(zip(document_pairs, used, strict=True)):
-                words = {word.lower() for word in WORD.findall(src)}
-                if not words & set(self.source_words) or words & set(self.other_source_words):
+            form_matches = []
+            for _, tgt in document_pairs:
+                form_matches.append([match for match in WORD.finditer(tgt) if match[0].lower() in kinds])
+            for number, (src, tgt) in enumerate(document_pairs):
+                matches = form_matches[number]
+                words = set(map(str.lower, WORD.findall(src)))
+                if words.isdisjoint(self.source_words) or not words.isdisjoint(self.other_source_words):
                     continue
                 if not number or len({kinds[match[0].lower()] for match in matches}) != 1:
                     continue
@@ -81,16 +86,21 @@ class ClozeSuite(SuiteFormat):
                     numbers = chance.sample(range(n_others), min(n_others, number - start))
                     # Indices skip this document's pairs.
                     context = [all_pairs[n if n < first else n + len(document_pairs)] for n in numbers]
-                before, form = tgt[: matches[0].start()], matches[0][0]
-                candidates = [before + ending for ending in (form, *self._counterparts(form))]
-                deciding = next((k for k in range(number - 1, start - 1, -1) if used[k]), None)
+                form = matches[0][0]
+                start_of_form = matches[0].start()
+                src_context = [pair[0] for pair in context]
+                tgt_context = [pair[1] for pair in context]
+                candidates = []
+                for ending in (form, *self._counterparts(form)):
+                    candidates.append([*tgt_context, tgt[:start_of_form] + ending])
+                deciding = [k for k in range(start, number) if form_matches[k]]
                 yield {
                     "id": f"{document.id}/{number + 1}",
                     "phenomenon": self.phenomenon,
-                    "distance": None if deciding is None else number - deciding,
+                    "distance": number - deciding[-1] if deciding else None,
                     "kind": kinds[form.lower()],
-                    "src": [*(pair[0] for pair in context), src],
-                    "candidates": [[*(pair[1] for pair in context), candidate] for candidate in candidates],
+                    "src": [*src_context, src],
+                    "candidates": candidates,
                     "correct": 0,
                     "is_prefix": True,
                     "sentence": len(context),
@@ -100,8 +110,11 @@ class ClozeSuite(SuiteFormat):
     def _counterparts(self, form: str) -> list[str]:
         """Return the counterparts of a form, with a capital if the form has one, or both with and without."""
         one, other = self.forms.values()
-        rows = [*zip(one, other, strict=True), *zip(other, one, strict=True)]
-        counterparts = dict.fromkeys(counterpart for pronoun, counterpart in rows if pronoun == form.lower())
-        if self.has_polite_capitals:
-            return [spelling for word in counterparts for spelling in (word, word.capitalize())]
-        return [word.capitalize() if form[0].isupper() else word for word in counterparts]
+        pairs = zip([*one, *other], [*other, *one], strict=True)
+        spellings = []
+        for counterpart in dict.fromkeys(counterpart for word, counterpart in pairs if word == form.lower()):
+            if self.has_polite_capitals or not form[0].isupper():
+                spellings.append(counterpart)
+            if self.has_polite_capitals or form[0].isupper():
+                spellings.append(counterpart.capitalize())
+        return spellings

@@ -90,7 +90,9 @@ class PoFiles(DocumentFormat):
                 # References can be relative to the PO file (`../../page.rst`). Normalized, they are unique.
                 document = posixpath.normpath(f"{name.removesuffix('.po')}/{page}")
                 if _is_any(document, self.pages) and not _is_any(document, self.except_pages):
-                    rows = (row for message in messages for row in self._rows(message, languages, collector))
+                    rows: list[Pair] = []
+                    for message in messages:
+                        rows += self._rows(message, languages, collector)
                     collector.add(document, rows)
                 else:
                     collector.drop("in pages of other splits", len(messages))
@@ -114,30 +116,37 @@ class PoFiles(DocumentFormat):
         if self.identical == "drop" and pair[0].strip() == pair[1].strip():
             collector.drop("identical sides")
             return
-        (src, tgt), *others = _split(pair, languages, collector) if self.units == "sentences" else [pair]
-        yield (f"{speaker}: {src}" if self.speakers and speaker else src), tgt
-        yield from others
+        pairs = [pair]
+        if self.units == "sentences":
+            pairs = _split(pair, languages, collector)
+        if self.speakers and speaker:
+            src, tgt = pairs[0]
+            pairs[0] = (f"{speaker}: {src}", tgt)
+        yield from pairs
 
     def _clean(self, pair: Pair, collector: DocumentCollector) -> Pair:
         """Remove hints, tags and accelerator marks from a pair, according to the settings."""
         if self.hint_mark and self.hint_mark in pair[0]:
             pair = (pair[0].partition(self.hint_mark)[2], pair[1])
             collector.change("hint removed")
-        patterns = {"inline tags removed": TAG} if self.tags == "remove" else {}
+        patterns = {}
+        if self.tags == "remove":
+            patterns["inline tags removed"] = TAG
         if self.accelerator:
             patterns["accelerator removed"] = re.compile(f"{re.escape(self.accelerator)}(?=\\w)")
         for what, pattern in patterns.items():
-            before, pair = pair, (pattern.sub("", pair[0]), pattern.sub("", pair[1]))
-            if before != pair:
+            cleaned = (pattern.sub("", pair[0]), pattern.sub("", pair[1]))
+            if cleaned != pair:
                 collector.change(what)
+            pair = cleaned
         return pair
 
 
 def _read_texts(path: Path) -> Iterator[tuple[str, str]]:
     """Yield name (in a tar, below the top folder) and text of PO files in a folder (by pattern) or a tar."""
     if path.name.endswith((".tar.gz", ".tar")):
-        members = read_members(path, ".po", what="PO")
-        yield from ((name.partition("/")[2] or name, text) for name, text in members)
+        for name, text in read_members(path, ".po", what="PO"):
+            yield name.partition("/")[2] or name, text
         return
     files = matching_files(path)
     if not files:
@@ -182,9 +191,10 @@ def _pages(
             collector.drop(cause, max(1, len(entry.occurrences)) if drops_places else 1)
             continue
         matches = map(SPEAKER.match, entry.comment.split("\n"))
-        speakers = [match[1] for match in matches if match]
-        for index, (page, line) in enumerate(entry.occurrences):
-            speaker = speakers[index] if len(speakers) == len(entry.occurrences) else None
+        speakers: list[str | None] = [match[1] for match in matches if match]
+        if len(speakers) != len(entry.occurrences):
+            speakers = [None] * len(entry.occurrences)
+        for speaker, (page, line) in zip(speakers, entry.occurrences, strict=True):
             # polib accepts numbers such as `²` or thousands of digits.
             number = int(line) if line.isdecimal() and len(line) < 10 else 0
             pages[page].append((number, order, ((entry.msgid, entry.msgstr), speaker)))
@@ -201,28 +211,37 @@ def _why_not(entry: polib.POEntry) -> str | None:
         "untranslated message": not entry.msgstr,
         "message without a page": not entry.occurrences,
     }
-    return next((cause for cause, is_true in causes.items() if is_true), None)
+    for cause, is_true in causes.items():
+        if is_true:
+            return cause
+    return None
 
 
 def _split(pair: Pair, languages: Sequence[str], collector: DocumentCollector) -> list[Pair]:
     """Split a message into sentences if the sides have the same number with similar lengths."""
     if max(map(len, pair)) <= MAX_SPLIT_CHARACTERS:
-        src, tgt = (
-            [sentence.strip() for sentence in split_text(text, lang) if sentence.strip()]
-            for text, lang in zip(pair, languages, strict=True)
-        )
+        sides = []
+        for text, lang in zip(pair, languages, strict=True):
+            sentences = [sentence.strip() for sentence in split_text(text, lang)]
+            sides.append([sentence for sentence in sentences if sentence])
+        src, tgt = sides
         if max(len(src), len(tgt)) < 2:
             return [pair]
-        # Languages differ in length, so sentences are compared relative to the message.
-        usual = sum(map(len, tgt)) / sum(map(len, src)) if src else 0.0
-        if len(src) == len(tgt) and all(
-            max(len(a), len(b)) < MIN_CHARACTERS or 1 / MAX_RATIO <= len(b) / len(a) / usual <= MAX_RATIO
-            for a, b in zip(src, tgt, strict=True)
-        ):
+        if len(src) == len(tgt) and _have_similar_lengths(src, tgt):
             collector.change("message split into sentences")
             return list(zip(src, tgt, strict=True))
     collector.change("message of several sentences not split")
     return [pair]
+
+
+def _have_similar_lengths(src: Sequence[str], tgt: Sequence[str]) -> bool:
+    # Languages differ in length, so sentences are compared relative to the message.
+    usual_ratio = sum(map(len, tgt)) / sum(map(len, src))
+    for src_length, tgt_length in zip(map(len, src), map(len, tgt), strict=True):
+        ratio = tgt_length / src_length / usual_ratio
+        if max(src_length, tgt_length) >= MIN_CHARACTERS and not 1 / MAX_RATIO <= ratio <= MAX_RATIO:
+            return False
+    return True
 
 
 def _is_any(document: str, patterns: Sequence[str]) -> bool:

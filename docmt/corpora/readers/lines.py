@@ -56,11 +56,13 @@ class BlankLines(SideFormat):
         documents: list[SideDocument] = []
         is_inside = False  # a run of blank lines is one boundary, so sentences cannot be empty
         for number, line in enumerate(read_lines(path), start=1):
-            was_inside, is_inside = is_inside, bool(line.strip(" \t\r"))
-            if is_inside and not was_inside:
+            if not line.strip(" \t\r"):
+                is_inside = False
+                continue
+            if not is_inside:
                 documents.append(SideDocument(None, number))
-            if is_inside:
-                documents[-1].add(line, line=number)
+                is_inside = True
+            documents[-1].add(line, line=number)
         return documents
 
 
@@ -89,8 +91,8 @@ class SingleLines(DocumentFormat):
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
         src, tgt = (self.pick(files, lang) for lang in languages)
         # Counted first, so that a difference raises UserError at once, not after millions of lines.
-        n_pairs, n_tgt = (sum(1 for _ in iterate_lines(path)) for path in (src, tgt))
-        check_equal(src, n_pairs, tgt, n_tgt)
+        n_pairs = sum(1 for _ in iterate_lines(src))
+        check_equal(src, n_pairs, tgt, sum(1 for _ in iterate_lines(tgt)))
         if not n_pairs:
             raise UserError(f"{src}: contains no sentences")
         collector = DocumentCollector()
@@ -118,15 +120,16 @@ class IndexedLines(DocumentFormat):
         collector = DocumentCollector()
         used: set[int] = set()
         for number, line in enumerate(read_lines(index), start=1):
+            problem = f"{index}: line {number} must be a list of line numbers such as [0, 1, 2]"
             try:
-                places = json.loads(line)
+                line_numbers = json.loads(line)
             except (RecursionError, ValueError):  # thousands of brackets; a number of thousands of digits
-                places = None
-            if not isinstance(places, list) or any(
-                type(line_number) is not int or line_number < 0 for line_number in places
-            ):
-                raise UserError(f"{index}: line {number} must be a list of line numbers such as [0, 1, 2]")
-            for line_number in places:
+                raise UserError(problem) from None
+            if not isinstance(line_numbers, list):
+                raise UserError(problem)
+            for line_number in line_numbers:
+                if type(line_number) is not int or line_number < 0:
+                    raise UserError(problem)
                 if line_number >= len(src):
                     raise UserError(
                         f"{index}: line {number} names line {line_number} (from 0), but {src_path} has {len(src)}"
@@ -134,7 +137,7 @@ class IndexedLines(DocumentFormat):
                 if line_number in used:
                     raise UserError(f"{index}: line {number} names line {line_number} (from 0) a second time")
                 used.add(line_number)
-            collector.add(f"{number:05d}", [(src[line_number], tgt[line_number]) for line_number in places])
+            collector.add(f"{number:05d}", [(src[line_number], tgt[line_number]) for line_number in line_numbers])
         collector.drop("line in no document", len(src) - len(used))
         return collector.result(if_empty=f"{index}: names no sentences")
 
@@ -153,11 +156,14 @@ class Conllu(SideFormat):
     def side_documents(self, path: Path) -> list[SideDocument]:
         if path.name.endswith((".conllu", ".conllu.gz")):
             return list(self._documents(read_text(path), where=str(path)))
-        members = read_members(path, ".conllu", what="CoNLL-U")
-        return [document for name, text in members for document in self._documents(text, where=f"{path}:{name}")]
+        documents: list[SideDocument] = []
+        for name, text in read_members(path, ".conllu", what="CoNLL-U"):
+            documents += self._documents(text, where=f"{path}:{name}")
+        return documents
 
     def _documents(self, content: str, *, where: str) -> Iterator[SideDocument]:
-        document, text, words = None, None, []
+        document, text = None, None
+        words: list[list[str]] = []
         # A sentence ends at an empty line, or where the next sentence or document begins.
         for number, line in enumerate([*content.split("\n"), ""], start=1):
             line = line.removesuffix("\r")
@@ -165,8 +171,9 @@ class Conllu(SideFormat):
             if (words or text is not None) and (new or not line or (named and text is not None)):
                 if document is None:
                     raise UserError(f"{where}: line {number}: a sentence comes before the first `# newdoc`")
-                sentence = _spelled(words, where=f"{where}: line {number}") if text is None else text
-                document.add(sentence, line=number - 1)
+                if text is None:
+                    text = _spelled(words, where=f"{where}: line {number}")
+                document.add(text, line=number - 1)
                 text, words = None, []
             if new:
                 name = (new[1] or "").strip()
@@ -185,7 +192,8 @@ class Conllu(SideFormat):
 
 def _spelled(rows: Sequence[Sequence[str]], *, where: str) -> str:
     """Return the text of a CoNLL-U sentence that ends at `where`, from word forms and `SpaceAfter=No`."""
-    text, last = "", 0
+    text = ""
+    last = 0
     for cells in rows:
         if len(cells) != CONLLU_CELLS or not CONLLU_NUMBER.fullmatch(cells[0]):
             raise UserError(f"{where}: the previous sentence has a line that is not a word (number and 9 cells)")
@@ -194,6 +202,8 @@ def _spelled(rows: Sequence[Sequence[str]], *, where: str) -> str:
         if "." in first or int(first) <= last:
             continue
         last = int(end or first)
+        text += cells[1]
         # A whole entry: `CorrectSpaceAfter=No` describes corrected text.
-        text += cells[1] + ("" if "SpaceAfter=No" in cells[9].split("|") else " ")
+        if "SpaceAfter=No" not in cells[9].split("|"):
+            text += " "
     return text.rstrip()

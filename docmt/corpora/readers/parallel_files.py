@@ -3,7 +3,6 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import zip_longest
 from pathlib import Path
 
 from typing_extensions import override
@@ -64,7 +63,8 @@ def align(sides: Sequence[Side], collector: DocumentCollector | None = None) -> 
     paths, columns = zip(*sides, strict=True)
     # Without strict: different numbers of documents are reported last, since earlier documents are often the cause.
     for number, documents in enumerate(zip(*columns, strict=False), start=1):
-        name = next((document.id for document in documents if document.id), f"{number:05d}")
+        names = [document.id for document in documents if document.id]
+        name = names[0] if names else f"{number:05d}"
         if len(documents) == 2:
             _check_sentences(name, paths, documents)
         collector.add(name, zip(*(document.sentences for document in documents), strict=True))
@@ -81,21 +81,24 @@ def align(sides: Sequence[Side], collector: DocumentCollector | None = None) -> 
 def _in_source_order(src: Side, tgt: Side) -> Side:
     """Sort target documents like source documents if both have names. Otherwise, keep the file order."""
     (src_path, src_documents), (tgt_path, tgt_documents) = src, tgt
-    src_ids, tgt_ids = ([document.id for document in documents] for _, documents in (src, tgt))
+    src_ids = [document.id for document in src_documents]
+    tgt_ids = [document.id for document in tgt_documents]
     if src_ids == tgt_ids or None in src_ids or None in tgt_ids:
         return tgt
     by_id = {document.id: document for document in tgt_documents}
     # Duplicate names cannot be matched, so the order must be the same.
     if len(by_id) != len(tgt_ids) or len(set(src_ids)) != len(src_ids):
-        number = next(i for i, (a, b) in enumerate(zip_longest(src_ids, tgt_ids)) if a != b)
-        document = src_documents[min(number, len(src_ids) - 1)]
+        number = 0
+        while number < min(len(src_ids) - 1, len(tgt_ids)) and src_ids[number] == tgt_ids[number]:
+            number += 1
+        document = src_documents[number]
         raise UserError(
             f"{src_path} line {document.line}: document {document.id} is in a different position in {tgt_path}"
         )
     for (path, documents), other, ids in ((src, tgt_path, set(tgt_ids)), (tgt, src_path, set(src_ids))):
-        lost = next((document for document in documents if document.id not in ids), None)
-        if lost:
-            raise UserError(f"{path} line {lost.line}: document {lost.id} is not in {other}")
+        for document in documents:
+            if document.id not in ids:
+                raise UserError(f"{path} line {document.line}: document {document.id} is not in {other}")
     return tgt_path, [by_id[name] for name in src_ids]
 
 
@@ -111,12 +114,14 @@ def _check_sentences(name: str, paths: Sequence[Path], documents: Sequence[SideD
     n_src, n_tgt = len(src.sentences), len(tgt.sentences)
     if n_src == n_tgt:
         return
-    # The first sentence without a counterpart, or the line after the last sentence of the shorter side.
-    shorter = min(n_src, n_tgt)
-    src_line, tgt_line = ([*side.lines, (side.lines or [side.line])[-1] + 1][shorter] for side in (src, tgt))
+    lines = []
+    for side in (src, tgt):
+        # The first sentence without a counterpart, or the line after the last sentence of the shorter side.
+        next_line = side.lines[-1] + 1 if side.lines else side.line + 1
+        lines.append([*side.lines, next_line][min(n_src, n_tgt)])
     raise UserError(
         f"document {name}: {n_src} sentences in {src_path}, {n_tgt} in {tgt_path}; they diverge at or before line "
-        f"{src_line} of the first file and line {tgt_line} of the second: align the files"
+        f"{lines[0]} of the first file and line {lines[1]} of the second: align the files"
     )
 
 

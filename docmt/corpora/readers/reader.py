@@ -126,8 +126,8 @@ class DocumentCollector:
             # Ids must fit in one cell of the document index. Some corpora repeat names.
             name = " ".join(document_id.split()) or "unnamed"
             self._ids[name] += 1
-            while (n := self._ids[name]) > 1:
-                name = f"{name}#{n}"
+            while self._ids[name] > 1:
+                name = f"{name}#{self._ids[name]}"
                 self._ids[name] += 1
             self.documents.append(replace(document, id=name))
 

@@ -32,9 +32,9 @@ _Formats = (
     | PlainFiles
 )
 
-FORMATS: dict[str, type[CorpusFormat]] = {
-    get_args(form.model_fields["reader"].annotation)[0]: form for form in get_args(_Formats)
-}
+FORMATS: dict[str, type[CorpusFormat]] = {}
+for _form in get_args(_Formats):
+    FORMATS[get_args(_form.model_fields["reader"].annotation)[0]] = _form
 Format = Annotated[_Formats, Field(discriminator="reader")]
 
 
@@ -48,8 +48,10 @@ def read(files: Files, *, form: CorpusFormat, languages: Sequence[str]) -> Reade
     if isinstance(form, DocumentFormat) and can_read(form, n_languages=len(languages)):
         return form.read(files, languages)
     if len(languages) == 1:
-        documents = {name: other for name, other in FORMATS.items() if issubclass(other, DocumentFormat)}
-        names = ", ".join(name for name, other in documents.items() if 1 in other.n_languages)
-        raise UserError(f"format {form.reader}: does not support documents in one language; use {names}")
+        names = []
+        for name, other in FORMATS.items():
+            if issubclass(other, DocumentFormat) and 1 in other.n_languages:
+                names.append(name)
+        raise UserError(f"format {form.reader}: does not support documents in one language; use {', '.join(names)}")
     hint = "use `docmt corpora convert-suite`" if isinstance(form, SuiteFormat) else "use the files unchanged"
     raise UserError(f"format {form.reader}: contains no parallel documents: {hint}")

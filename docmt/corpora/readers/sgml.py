@@ -1,11 +1,11 @@
 """Test sets of WMT and IWSLT: `<doc docid>` and `<seg id>`, as SGML or XML, and IWSLT's tagged training text."""
 
 import io
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from html import escape
 from html.entities import html5
-from itertools import zip_longest
 from pathlib import Path
 from typing import Literal
 from xml.etree.ElementTree import Element
@@ -62,8 +62,8 @@ class Segments(DocumentFormat):
         documents: dict[str, list[SideDocument]] = {}
         for lang in marked:
             documents[lang], *others = _scan(paths[lang]).values()
-            n_others = sum(len(document.sentences) for other in others for document in other)
-            collector.drop("another reference", n_others)
+            for document in itertools.chain.from_iterable(others):
+                collector.drop("another reference", len(document.sentences))
         for lang in languages:
             if lang in self.plain:
                 documents[lang] = _plain_documents(paths[lang], paths[marked[0]], documents[marked[0]])
@@ -83,7 +83,8 @@ class WmtXml(DocumentFormat):
         depth, root = 0, None
         try:
             for event, element in SafeTree.iterparse(io.BytesIO(read_bytes(path)), events=("start", "end")):
-                root = element if root is None else root
+                if root is None:
+                    root = element
                 depth += 1 if event == "start" else -1
                 # Nested elements with the same name would be read repeatedly.
                 if depth > MAX_DEPTH:
@@ -112,15 +113,14 @@ class WmtXml(DocumentFormat):
                     f"{', '.join(sides) or 'neither'}"
                 )
             collector.drop("another reference", len(references) - 1)
-            src, tgt = (
-                [(segment.get("id"), "".join(segment.itertext())) for segment in side.iter("seg")]
-                for side in (src_sides[0], tgt_sides[0])
-            )
-            src_ids, tgt_ids = [key for key, _ in src], [key for key, _ in tgt]
-            if src_ids != tgt_ids:
-                bad = next((a or b for a, b in zip_longest(src_ids, tgt_ids) if a != b), None)
-                raise UserError(f"{path}: document {name}: segment {bad} is not on both sides")
-            collector.add(name, [(src_text, tgt_text) for (_, src_text), (_, tgt_text) in zip(src, tgt, strict=True)])
+            rows = []
+            for src, tgt in itertools.zip_longest(src_sides[0].iter("seg"), tgt_sides[0].iter("seg")):
+                src_id = None if src is None else src.get("id")
+                tgt_id = None if tgt is None else tgt.get("id")
+                if src is None or tgt is None or src_id != tgt_id:
+                    raise UserError(f"{path}: document {name}: segment {src_id or tgt_id} is not on both sides")
+                rows.append(("".join(src.itertext()), "".join(tgt.itertext())))
+            collector.add(name, rows)
         return collector.result(if_empty=f"{path}: contains no sentences")
 
 
@@ -135,8 +135,9 @@ class IwsltTrain(DocumentFormat):
         sides = []
         for lang in languages:
             path = self.pick(files, lang)
-            counted = collector if not sides else DocumentCollector()  # a pair counts as one line
-            sides.append((path, _read_talks(path, counted)))
+            # A pair counts as one line.
+            side_collector = DocumentCollector() if sides else collector
+            sides.append((path, _read_talks(path, side_collector)))
         return align(sides, collector)
 
 
@@ -144,12 +145,13 @@ def _read_talks(path: Path, collector: DocumentCollector) -> list[SideDocument]:
     """Read the talks of one side. Lines that look like a header in the wrong position are dropped and counted."""
     talks: list[SideDocument] = []
     lines = read_lines(path)
-    headers = [TRAIN_LINE.fullmatch(line) if "<" in line else None for line in lines]
+    headers = [TRAIN_LINE.fullmatch(line) for line in lines]
     # Before 2017, talks begin with <doc docid> and <url>, later with <url>.
-    starts = [line.lstrip()[:5].lower() if header else "" for line, header in zip(lines, headers, strict=True)]
-    start = "<doc " if "<doc " in starts else "<url>"
+    start = "<url>"
+    if any(header and header[0].lstrip().lower().startswith("<doc ") for header in headers):
+        start = "<doc "
     for number, (line, header) in enumerate(zip(lines, headers, strict=True), start=1):
-        if starts[number - 1] == start:
+        if header and line.lstrip().lower().startswith(start):
             talks.append(SideDocument(None, number))
         has_begun = bool(talks and talks[-1].sentences)
         if header:
@@ -230,15 +232,18 @@ def _scan(path: Path) -> dict[str, list[SideDocument]]:
 def _without_sections(text: str) -> Iterator[str]:
     """Yield the text with comments replaced by their line ends, and CDATA as escaped text."""
     position = 0
-    while opening := SECTION.search(text, position):
-        start, closing = opening.end(), "-->" if opening[0] == "<!--" else "]]>"
-        end = text.find(closing, start)
+    opening = SECTION.search(text)
+    while opening:
+        start = opening.end()
+        is_comment = opening[0] == "<!--"
+        end = text.find("-->" if is_comment else "]]>", start)
         if end < 0:
             break
         yield text[position : opening.start()]
         content = text[start:end]
-        yield "\n" * content.count("\n") if opening[0] == "<!--" else escape(content, quote=False)
-        position = end + len(closing)
+        yield "\n" * content.count("\n") if is_comment else escape(content, quote=False)
+        position = end + 3
+        opening = SECTION.search(text, position)
     yield text[position:]
 
 

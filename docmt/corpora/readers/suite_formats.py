@@ -94,13 +94,14 @@ class BawdenSuite(SuiteFormat):
                 where = f"{path}: block {block_name}"
                 try:
                     # Blocks in the anaphora set have one source and several targets, in lexical choice examples.
-                    pairs = [(block["src"], pair) for pair in block["trg"]] if "trg" in block else []
+                    pairs = [(block["src"], pair) for pair in block.get("trg", [])]
                     pairs += [(example["src"], example["trg"]) for example in block.get("examples", [])]
                     for src, pair in pairs:
                         number += 1
                         # A correct target is semi-correct after a doubtful translation of the context.
                         kind = "correct" if "correct" in pair else "semi-correct"
-                        name, candidates = f"{phenomenon}/{number:05d}", [pair[kind], pair["incorrect"]]
+                        candidates = [pair[kind], pair["incorrect"]]
+                        name = f"{phenomenon}/{number:05d}"
                         item = _contrastive(name, src, candidates, correct=0, distance=1, where=where)
                         yield item | {"kind": kind if "trg" in block else block.get("type")}
                 except (KeyError, TypeError, AttributeError):
@@ -118,8 +119,10 @@ class CtxproGenerative(SuiteFormat):
 
     @override
     def convert(self, files: Files) -> Iterator[Item]:
-        items_path, inputs_path = (self.pick(files, role) for role in ("items", "inputs"))
-        values, lines = _read_list(items_path), read_lines(inputs_path)
+        items_path = self.pick(files, "items")
+        inputs_path = self.pick(files, "inputs")
+        values = _read_list(items_path)
+        lines = read_lines(inputs_path)
         if len(values) != len(lines):
             raise UserError(
                 f"{len(values)} items in {items_path}, but {len(lines)} lines in {inputs_path}: the numbers must "
@@ -184,20 +187,25 @@ def _contrapro_items(form: SuiteFormat, files: Files) -> Iterator[Item]:
             if len(side) != 2:
                 raise UserError(f"{path}: line {number} is not `previous sentence {CONTRAPRO_BREAK} sentence`")
         rows.append(sides)
-    runs = groupby(rows, key=lambda sides: (sides[0], sides[1][0]))
-    items = ((src, candidates) for (src, _), run in runs for candidates in _cut_at_references([tgt for _, tgt in run]))
+    items = []
+    for (src, _), run in groupby(rows, key=lambda sides: (sides[0], sides[1][0])):
+        for candidates in _cut_at_references([tgt for _, tgt in run]):
+            items.append((src, candidates))
     for number, (src, candidates) in enumerate(items, start=1):
-        right, *wrong = (_letters(candidate[1]) for candidate in candidates)
+        (_, right), *wrong = candidates
+        item_distances: set[int] = set()
+        pronouns = dict.fromkeys(CONTRAPRO_PRONOUNS) if wrong else {}
+        for _, variant in wrong:
+            item_distances |= distances.get((_letters(src[1]), _letters(right), _letters(variant)), set())
+            # The pronoun that all variants replace. Other words can also differ, in agreement with it.
+            words = zip(re.findall(r"\w+", right.lower()), re.findall(r"\w+", variant.lower()), strict=False)
+            replaced_words = {word for word, other in words if word != other}
+            pronouns = {word: None for word in pronouns if word in replaced_words}
         # Unknown unless all entries for the wrong variants agree.
-        pair_distances = set().union(*(distances.get((_letters(src[1]), right, other), set()) for other in wrong))
-        distance = pair_distances.pop() if len(pair_distances) == 1 else None
+        distance = item_distances.pop() if len(item_distances) == 1 else None
         name, where = f"pronoun/{number:05d}", f"{paths[1]}: item {number}"
         item = _contrastive(name, src, candidates, correct=0, distance=distance, where=where)
-        # The pronoun that all variants replace. Other words can also differ, in agreement with it.
-        reference, *variants = (re.findall(r"\w+", candidate[1].lower()) for candidate in candidates)
-        replaced = [{a for a, b in zip(reference, words, strict=False) if a != b} for words in variants]
-        pronouns = (word for word in CONTRAPRO_PRONOUNS if replaced and all(word in words for words in replaced))
-        yield item | {"kind": next(pronouns, None)}
+        yield item | {"kind": next(iter(pronouns), None)}
 
 
 def _cut_at_references(run: list[list[str]]) -> list[list[list[str]]]:
@@ -210,12 +218,13 @@ def _cut_at_references(run: list[list[str]]) -> list[list[list[str]]]:
         if candidate == run[0]:
             groups.append([])
         groups[-1].append(candidate)
-    return [
-        group[start : start + size]
-        for group in groups
-        for size in [CONTRAPRO_VARIANTS if len(group) > CONTRAPRO_VARIANTS + 1 else len(group)]
-        for start in range(0, len(group), size)
-    ]
+    items = []
+    for group in groups:
+        size = len(group)
+        if size > CONTRAPRO_VARIANTS + 1:
+            size = CONTRAPRO_VARIANTS
+        items += [group[start : start + size] for start in range(0, len(group), size)]
+    return items
 
 
 def _contrapro_distances(path: Path | None) -> dict[tuple[str, str, str], set[int]]:

@@ -44,11 +44,13 @@ class TsvLines(DocumentFormat):
         rows: list[Row] = []
         n_blocks, n_cells, n_blank, is_inside = 0, 0, 0, False
         for number, line in enumerate(iterate_lines(path), start=1):
-            was_inside, is_inside = is_inside, bool(line.strip())
-            if not is_inside:
+            if not line.strip():
+                is_inside = False
                 n_blank += 1
                 continue
-            n_blocks += not was_inside
+            if not is_inside:
+                is_inside = True
+                n_blocks += 1
             cells = line.removesuffix("\r").split("\t")
             if len(cells) < n_needed:
                 raise UserError(
@@ -79,9 +81,9 @@ class NamedColumns(DocumentFormat):
     def find_columns(self, header: Sequence[str], *, where: str) -> list[str]:
         """Return the columns to read, the id first."""
         columns = [name for name in (self.id, self.source, self.target) if name is not None]
-        missing = [name for name in columns if name not in header]
-        if missing:
-            raise UserError(f"{where}: has no column {missing[0]!r}; it has {', '.join(header) or 'none'}")
+        for name in columns:
+            if name not in header:
+                raise UserError(f"{where}: has no column {name!r}; it has {', '.join(header) or 'none'}")
         return columns
 
 
@@ -153,18 +155,18 @@ class ParaDocs(DocumentFormat):
 
         # One document at a time, since the files have gigabytes.
         def documents() -> Iterator[Document]:
-            lines = itertools.chain.from_iterable(
-                zip(itertools.count(1), iterate_lines(file), itertools.repeat(file)) for _, file in matching_files(path)
-            )
             pairs: list[tuple[str, str]] = []
             last, n_documents = None, 0
-            for number, line, file in itertools.chain(lines, [(0, "", path)]):  # an empty line ends the last document
+            for number, line, file in _numbered_lines(path):
                 page_lines = self._place(line, file, number) if line.strip() else None
-                if last and not (page_lines and self._is_next(page_lines, last)):
+                if last and not (page_lines and self._are_consecutive(last, page_lines)):
                     n_documents += 1
+                    document = None
                     if len(pairs) < self.min_sentences:
                         collector.drop("document too short", len(pairs))
-                    elif document := collector.clean(f"{last[0]}/{n_documents}", pairs):
+                    else:
+                        document = collector.clean(f"{last[0]}/{n_documents}", pairs)
+                    if document:
                         yield document
                     pairs = []
                 last = page_lines
@@ -177,10 +179,11 @@ class ParaDocs(DocumentFormat):
 
         return documents(), collector.counts
 
-    def _is_next(self, page_lines: PageLines, last: PageLines) -> bool:
+    def _are_consecutive(self, last: PageLines, following: PageLines) -> bool:
         """True if a line continues the document of the last line."""
-        (page, starts, _), (last_page, _, ends) = page_lines, last
-        return page == last_page and all(start - end <= self.max_gap for start, end in zip(starts, ends, strict=True))
+        last_page, _, (src_end, tgt_end) = last
+        page, (src_start, tgt_start), _ = following
+        return page == last_page and max(src_start - src_end, tgt_start - tgt_end) <= self.max_gap
 
     def _place(self, line: str, path: Path, number: int) -> PageLines | None:
         """Return pages and line numbers. None if the filter leaves the line out and thus ends a document."""
@@ -225,7 +228,8 @@ class ParquetTable(NamedColumns):
         if n_nameless:
             raise UserError(f"{path}: {n_nameless} rows have no {self.id!r}: `id: null` makes each row a document")
         ids = [f"{number:08d}" for number in numbers] if self.id is None else table[self.id].astype(str)
-        pairs = zip(*(table[name].fillna("").astype(str) for name in (self.source, self.target)), strict=True)
+        sides = table[[self.source, self.target]].fillna("").astype(str)
+        pairs = sides.itertuples(index=False, name=None)
         return _documents(zip(numbers, ids, pairs, strict=True), path, if_empty="contains no rows")
 
 
@@ -274,16 +278,26 @@ class JsonLines(DocumentFormat):
         for number, value in enumerate(iterate_jsonl(path), start=1):
             where = f"{path}: line {number}"
             if not isinstance(value, dict) or not isinstance(value.get("id"), str):
-                raise UserError(f"{where}: must be an object with {', '.join(f'`{key}`' for key in ('id', *keys))}")
-            sides = [value.get(key, "") for key in keys]
-            for key, side in zip(keys, sides, strict=True):
+                raise UserError(f"{where}: must be an object with `{'`, `'.join(['id', *keys])}`")
+            sides = []
+            for key in keys:
+                side = value.get(key)
                 if not isinstance(side, list) or not all(isinstance(sentence, str) for sentence in side):
                     raise UserError(f"{where}: document {value['id']}: `{key}` must be a list of sentences")
-            if len({len(side) for side in sides}) > 1:
+                sides.append(side)
+            if is_parallel and len(sides[0]) != len(sides[1]):
                 counts = f"{len(sides[0])} source and {len(sides[1])} target sentences"
                 raise UserError(f"{where}: document {value['id']}: {counts}")
             collector.add(value["id"], zip(*sides, strict=True))
         return collector.result(if_empty=f"{path}: contains no sentences")
+
+
+def _numbered_lines(path: Path) -> Iterator[tuple[int, str, Path]]:
+    """Yield number, line and file of all lines in matching files, and an empty line at the end."""
+    for _, file in matching_files(path):
+        for number, line in enumerate(iterate_lines(file), start=1):
+            yield number, line, file
+    yield 0, "", path
 
 
 def _documents(rows: Iterable[Row], path: Path, *, if_empty: str, n_blank: int = 0) -> ReaderResult:

@@ -29,7 +29,8 @@ def read_members(path: Path, suffix: str, *, what: str) -> list[tuple[str, str]]
                 # tarfile also decompresses archives without the suffix `.gz`.
                 n_bytes += member.size
                 check_expansion(n_bytes, len(data), where=str(path))
-                if is_wanted and (stream := archive.extractfile(member)):
+                stream = archive.extractfile(member) if is_wanted else None
+                if stream:
                     files[member.name] = stream.read()
     except CORRUPT_TAR as error:
         raise UserError(f"{path}: not a tar archive of {what} files ({error}): fetch it again") from None

@@ -64,11 +64,13 @@ class SrtPairs(DocumentFormat):
         for name, src_file, tgt_file in paired_files(paths, languages):
             src_cues, tgt_cues = read_cues(src_file), read_cues(tgt_file)
             pairs = self._pair(src_cues, tgt_cues, where=str(tgt_file))
-            n_paired = sum(len(src) + len(tgt) for src, tgt in pairs)
+            n_paired = sum(map(len, itertools.chain.from_iterable(pairs)))
             collector.drop("cue without counterpart", len(src_cues) + len(tgt_cues) - n_paired)
-            rows = (
-                (" ".join(src_cues[n].text for n in src), " ".join(tgt_cues[n].text for n in tgt)) for src, tgt in pairs
-            )
+            rows = []
+            for src, tgt in pairs:
+                src_text = " ".join(src_cues[number].text for number in src)
+                tgt_text = " ".join(tgt_cues[number].text for number in tgt)
+                rows.append((src_text, tgt_text))
             collector.add(name.removesuffix(".srt"), rows)
         return collector.result(if_empty=f"{paths[0]}: no cue has a counterpart in {paths[1]}")
 
@@ -118,35 +120,37 @@ class Tmx(DocumentFormat):
         for file_name, file in matching_files(path):
             documents: dict[str, list[tuple[str, str]]] = {}
             for unit in read_units(read_xml(file), where=str(file)):
-                variants = [_variants(unit, code) for code in languages]
-                if not all(variants):
+                src, tgt = (_variants(unit, code) for code in languages)
+                if not (src and tgt):
                     collector.drop("unit without both languages")
                     continue
-                collector.drop("another variant of a language", sum(len(of_side) - 1 for of_side in variants))
-                name = ""
-                if self.document_prop is not None:  # the first such property counts
-                    props = (prop for prop in unit.iterfind(".//{*}prop") if prop.get("type") == self.document_prop)
-                    name = "".join("".join(prop.itertext()) for prop in itertools.islice(props, 1)).strip()
-                src, tgt = (_text(of_side[0]) for of_side in variants)
-                documents.setdefault(name or file_name.removesuffix(".tmx"), []).append((src, tgt))
+                collector.drop("another variant of a language", len(src) + len(tgt) - 2)
+                name = self._document_of(unit) or file_name.removesuffix(".tmx")
+                documents.setdefault(name, []).append((_text(src[0]), _text(tgt[0])))
             for name, rows in documents.items():
                 collector.add(name, rows)
         return collector.result(if_empty=f"{path}: contains no units in {' and '.join(languages)}")
+
+    def _document_of(self, unit: Element) -> str:
+        for prop in unit.iterfind(".//{*}prop"):
+            if self.document_prop is not None and prop.get("type") == self.document_prop:
+                return "".join(prop.itertext()).strip()  # the first such property counts
+        return ""
 
 
 def read_cues(path: Path) -> list[Cue]:
     """Read the cues in an SRT or WebVTT file, sorted by time. Text continues after blank lines."""
     lines = [line.removesuffix("\r") for line in read_text(path).split("\n")]
-    clocks = {number: line for number, line in enumerate(lines) if ":" in line or "：" in line}
     times = {}
-    for number, line in clocks.items():
+    for number, line in enumerate(lines):
+        if ":" not in line and "：" not in line:
+            continue
         match = _match_times(line)
         if match:
             times[number] = match
+        elif BROKEN_TIMES.match(line):
+            raise UserError(f"{path}: line {number + 1}: the times {line.strip()!r} cannot be read")
     is_webvtt = lines[0].startswith("WEBVTT")
-    broken = [number for number, line in clocks.items() if number not in times and BROKEN_TIMES.match(line)]
-    if broken:
-        raise UserError(f"{path}: line {broken[0] + 1}: the times {lines[broken[0]].strip()!r} cannot be read")
     # Numbers directly before the times, if in most cues. In WebVTT, names after a blank line.
     has_numbers = 2 * sum(n > 0 and NUMBER.fullmatch(lines[n - 1]) is not None for n in times) > len(times)
 
@@ -155,12 +159,14 @@ def read_cues(path: Path) -> list[Cue]:
         return is_name or (has_numbers and NUMBER.fullmatch(lines[number]) is not None)
 
     starts = [number - (number > 0 and is_label(number - 1)) for number in times]
-    if not is_webvtt and any(line.strip() for line in lines[: starts[0] if starts else None]):
+    if not is_webvtt and any(map(str.strip, lines[: starts[0] if starts else None])):
         raise UserError(f"{path}: has text before the first cue (a line such as 00:00:01,000 --> 00:00:02,500)")
     cues = []
     for (number, match), end in zip(times.items(), [*starts[1:], len(lines)], strict=False):
-        content = "\n".join(_without_blocks(lines[number + 1 : end]) if is_webvtt else lines[number + 1 : end])
-        plain = CODE.sub(lambda code: "" if code[0].startswith(("<", "{\\")) else code[0], content)
+        text_lines = lines[number + 1 : end]
+        if is_webvtt:
+            text_lines = _without_blocks(text_lines)
+        plain = CODE.sub(lambda code: "" if code[0].startswith(("<", "{\\")) else code[0], "\n".join(text_lines))
         cues.append(Cue(_seconds(*match.groups()[:4]), _seconds(*match.groups()[4:]), " ".join(plain.split())))
     return sorted(cues, key=lambda cue: cue.begin)
 
@@ -170,7 +176,8 @@ def _match_times(line: str) -> re.Match[str] | None:
     match = TIMES.match(line)
     if match is None and not line.isascii():
         match = TIMES.match(unicodedata.normalize("NFKC", line).translate(ARROWS))
-        match = match if match and match[4] and match[8] else None
+        if match and not (match[4] and match[8]):
+            return None
     return match
 
 
@@ -207,11 +214,15 @@ def _local_name(element: Element) -> str:
 
 def _variants(unit: Element, lang: str) -> list[Element]:
     """Return the segments of a unit in a language with any region and script, exact matches of the code first."""
-    codes = [(variant_language(variant).lower(), variant.find(".//{*}seg")) for variant in unit.iterfind(".//{*}tuv")]
-    variants = [
-        (code, segment) for code, segment in codes if segment is not None and language_of(code) == language_of(lang)
-    ]
-    return [segment for _, segment in sorted(variants, key=lambda pair: pair[0] != lang.lower())]
+    exact: list[Element] = []
+    others: list[Element] = []
+    for variant in unit.iterfind(".//{*}tuv"):
+        code = variant_language(variant).lower()
+        segment = variant.find(".//{*}seg")
+        if segment is not None and language_of(code) == language_of(lang):
+            segments = exact if code == lang.lower() else others
+            segments.append(segment)
+    return exact + others
 
 
 def variant_language(variant: Element) -> str:
@@ -226,6 +237,8 @@ def _text(segment: Element) -> str:
             code = "".join(element.itertext())[:MAX_BREAK_CHARACTERS]
             is_break = element.get("type") == "lb" or BREAK.fullmatch(code) is not None
             tail = element.tail or ""
+            if is_break and not tail[:1].isspace():
+                tail = " " + tail
             element.clear()
-            element.tail = (" " if is_break and not tail[:1].isspace() else "") + tail
+            element.tail = tail
     return "".join(segment.itertext())

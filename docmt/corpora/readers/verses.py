@@ -36,25 +36,31 @@ class Verses(DocumentFormat):
         src, tgt = (_read_chapters(self.pick(files, lang)) for lang in languages)
         collector = DocumentCollector()
         # Including chapters in only one edition, so that their verses are counted as dropped.
-        for number, chapter in enumerate([*src, *(name for name in tgt if name not in src)]):
+        for number, chapter in enumerate(src | tgt):
             part = "books" if chapter[0] in HELD_OUT_BOOKS else PARTS.get(number % 20, "train")
             if self.part not in (None, part):
                 continue
-            pair = src_verses, tgt_verses = src.get(chapter, {}), tgt.get(chapter, {})
-            n_verses = max(map(len, pair))
+            src_verses = src.get(chapter, {})
+            tgt_verses = tgt.get(chapter, {})
+            n_verses = max(len(src_verses), len(tgt_verses))
             if chapter[0] in self.skipped_books:
                 collector.drop("verse of a skipped book", n_verses)
                 continue
             if self.has_equal_chapters_only and src_verses.keys() != tgt_verses.keys():
                 collector.drop("verse of a chapter that the editions number differently", n_verses)
                 continue
-            # Editions omit disputed verses, or leave them empty.
-            for lang, one, other in ((languages[1], src_verses, tgt_verses), (languages[0], tgt_verses, src_verses)):
-                collector.drop(f"verse without {lang}", sum(bool(one[v]) and not other.get(v) for v in one))
-            n_empty = sum(not (src_verses.get(v) or tgt_verses.get(v)) for v in src_verses | tgt_verses)
-            collector.drop("verse without text", n_empty)
-            common = (verse for verse in src_verses if src_verses[verse] and tgt_verses.get(verse))
-            rows = [(src_verses[verse], tgt_verses[verse]) for verse in common]
+            rows = []
+            for verse in src_verses | tgt_verses:
+                # Editions omit disputed verses, or leave them empty.
+                src_text, tgt_text = src_verses.get(verse), tgt_verses.get(verse)
+                if src_text and tgt_text:
+                    rows.append((src_text, tgt_text))
+                elif src_text:
+                    collector.drop(f"verse without {languages[1]}")
+                elif tgt_text:
+                    collector.drop(f"verse without {languages[0]}")
+                else:
+                    collector.drop("verse without text")
             collector.add(f"{chapter[0]} {chapter[1]}", rows)
         return collector.result(if_empty=f"{files[languages[0]]} and {files[languages[1]]} share no verses")
 
@@ -66,9 +72,10 @@ def _read_chapters(path: Path) -> dict[tuple[str, int], dict[int, str]]:
     for number, line in enumerate(read_lines(path), start=1):
         line = line.strip(" \t\r")
         heading = HEADING.match(line)
+        verse = VERSE.match(line)
         if heading:
             book = heading[1].rstrip()
-        elif (verse := VERSE.match(line)) and book:
+        elif verse and book:
             verses = chapters.setdefault((book, int(verse[1])), {})
             if int(verse[2]) in verses:
                 raise UserError(f"{path}: line {number}: duplicate verse {book} {verse[1]}:{verse[2]}")
