@@ -23,7 +23,6 @@ import numpy as np
 import torch
 
 from docmt.instances.storage import InstanceSet, InstanceTrees, offsets_of
-from docmt.models.attention import varlen
 from docmt.models.presets import ARCHITECTURES, SIZES
 from docmt.models.settings import ModelSettings
 from docmt.models.systems.context_transformer import build_transformer
@@ -121,7 +120,6 @@ def main() -> None:
     with (
         mock.patch.object(graphs, "CudaRecorder", NoRecorder),
         mock.patch.object(trainer, "kernel_for", return_value="varlen"),
-        mock.patch.object(varlen, "find_varlen", return_value=varlen.attention),
         mock.patch.object(trainer, "compiled_loss", return_value=None),
     ):
         for architecture in arguments.architectures:

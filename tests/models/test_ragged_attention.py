@@ -240,9 +240,10 @@ def test_example_in_patterns_is_right():
 
 @pytest.mark.parametrize(("slot", "pattern"), SLOTS)
 def test_varlen_path_hands_over_the_right_ranges(monkeypatch, slot, pattern):
-    """A loop replaces the kernel and follows its documentation. Window (−1, 0) is causal at the end."""
+    """A loop replaces the operator. It is causal at the end of groups."""
 
-    def loop(query, key, value, query_offsets, key_offsets, max_q, max_k, *, window_size):
+    def loop(parts, query_offsets, key_offsets, max_q, max_k, is_causal):
+        query, key, value = varlen.unpack(parts)
         assert query_offsets.dtype == key_offsets.dtype == torch.int32
         assert query.is_contiguous()
         assert key.is_contiguous()
@@ -252,13 +253,13 @@ def test_varlen_path_hands_over_the_right_ranges(monkeypatch, slot, pattern):
         outputs = []
         for (a, b), (c, d) in zip(*spans, strict=True):
             scores = torch.einsum("nhk,mhk->hnm", query[a:b], key[c:d]) / math.sqrt(query.shape[2])
-            if window_size == (-1, 0):
+            if is_causal:
                 hidden = ~torch.ones(b - a, d - c, dtype=torch.bool).tril(d - c - (b - a))
                 scores = scores.masked_fill(hidden, -torch.inf)
             outputs.append(torch.einsum("hnm,mhk->nhk", scores.softmax(-1), value[c:d]))
-        return torch.cat(outputs)
+        return torch.cat(outputs), None
 
-    monkeypatch.setattr(varlen, "find_varlen", lambda: loop)
+    monkeypatch.setattr(varlen, "_attend", loop)
     layout = make_layout([[(3, 4), (1, 1), (6, 2), (2, 2)], [(2, 5)]])
     inputs = make_inputs(layout, slot)
     output = varlen_attention(*inputs, layout.grouping(slot, pattern))

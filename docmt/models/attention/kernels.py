@@ -20,13 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from docmt.models.attention.patterns import Grouping
-from docmt.models.attention.varlen import (
-    Adjust,
-    VarlenInputs,
-    compiled_attention,
-    find_varlen,
-    optional_tensor,
-)
+from docmt.models.attention.varlen import Adjust, VarlenInputs, attend_packed, find_flash, optional_tensor
 from docmt.models.buffers import map_leaves
 from docmt.models.gpus import CAPABILITY_WITH_BFLOAT16
 
@@ -207,7 +201,7 @@ def kernel_for(device: torch.device, dtype: torch.dtype, head_width: int) -> Ker
     fits = dtype in (torch.float16, torch.bfloat16) and head_width % 8 == 0 and head_width <= 256
     if device.type != "cuda" or not fits or torch.cuda.get_device_capability(device) < CAPABILITY_WITH_BFLOAT16:
         return "padded"
-    return "varlen" if find_varlen() is not None else "padded"
+    return "varlen" if find_flash() is not None else "padded"
 
 
 def ragged_attention(
@@ -215,7 +209,7 @@ def ragged_attention(
 ) -> Tensor:
     """Softmax attention from query groups to their own lists of at least one key. [N, H, K]."""
     if isinstance(grouping, VarlenInputs):
-        return compiled_attention(query_NHK, key_MHK, value_MHK, grouping, adjust)
+        return attend_packed((query_NHK[:, None], key_MHK[:, None], value_MHK[:, None]), grouping, adjust)
     kernel = kernel_for(query_NHK.device, query_NHK.dtype, query_NHK.shape[2])
     attend = varlen_attention if kernel == "varlen" else padded_attention
     return attend(query_NHK, key_MHK, value_MHK, grouping, adjust)
@@ -267,7 +261,7 @@ def varlen_attention(
     if inputs.key_rows_M is None and n_seen < len(key_MHK):
         # Its backward pass leaves the gradients of rows beyond the last group as they are in memory.
         key_MHK, value_MHK = key_MHK[:n_seen], value_MHK[:n_seen]
-    return compiled_attention(query_NHK, key_MHK, value_MHK, inputs, adjust)
+    return attend_packed((query_NHK[:, None], key_MHK[:, None], value_MHK[:, None]), inputs, adjust)
 
 
 @torch.no_grad()
