@@ -89,7 +89,7 @@ def compile_for_h100(
         pretend_h100(),
         mock.patch.object(scheduler.Scheduler, "codegen", count_bytes),
         mock.patch.object(PyCodeCache, "write", write),
-        mock.patch.object(async_compile.AsyncCompile, "triton", lambda *_, **__: NoKernel()),
+        mock.patch.object(async_compile.AsyncCompile, "triton", return_value=NoKernel()),
         inductor.patch(options),  # pyright: ignore[reportAttributeAccessIssue]
         mode,
         tracing(TracingContext(mode)),

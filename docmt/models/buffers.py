@@ -25,8 +25,12 @@ class BufferSlice:
         return cls(int(view.storage_offset()) * view.itemsize, tuple(view.shape), view.dtype)
 
     def view(self, buffer: Tensor) -> Tensor:
-        """Return the tensor as a view into the buffer, uint8 [bytes]."""
-        return buffer[self.start : self.start + self.n_bytes].view(self.dtype).view(self.shape)
+        """Return a tensor in the memory of the buffer, uint8 [bytes].
+
+        For torch, it is no view of the buffer. A compiled graph could not serve views in other places.
+        """
+        tensor = torch.empty(0, dtype=self.dtype, device=buffer.device)
+        return tensor.set_(buffer.untyped_storage(), self.start // self.dtype.itemsize, self.shape)
 
     @property
     def n_bytes(self) -> int:

@@ -58,7 +58,8 @@ def missing_gpus() -> str | None:
     has_gpu = any(DRIVER_FOLDER.glob("gpus/*")) or CONTROL_DEVICE.exists()  # some containers hide the folder
     if is_hidden or not has_gpu:
         return None
-    if (cuda := torch.version.cuda) is None:
+    cuda = torch.version.cuda
+    if cuda is None:
         return f"torch {torch.__version__} is a build for CPUs: install its default build (docs/installation.md)"
     version = DRIVER_FOLDER / "version"
     driver = re.search(r"Kernel Module\D*(\d+)(\.\d+)*", version.read_text() if version.exists() else "")
@@ -77,7 +78,8 @@ def show_driver_to_triton() -> None:
     torch has loaded the driver when a GPU is in use. Otherwise nothing is set.
     """
     libraries = LOADED_LIBRARIES.read_text() if LOADED_LIBRARIES.exists() else ""
-    if driver := re.search(r"(/\S*)/libcuda\.so", libraries):
+    driver = re.search(r"(/\S*)/libcuda\.so", libraries)
+    if driver:
         os.environ.setdefault("TRITON_LIBCUDA_PATH", driver[1])
 
 

@@ -79,7 +79,8 @@ class TrainedModel:
             return self
         if not self.languages:
             raise UserError(f"language pair {'-'.join(pair)}: this model translates {'-'.join(now)} only")
-        if unknown := [lang for lang in pair if lang not in self.languages]:
+        unknown = [lang for lang in pair if lang not in self.languages]
+        if unknown:
             raise UserError(f"language {unknown[0]!r}: this model supports {' '.join(sorted(self.languages))}")
         return replace(self, pipeline=self.pipeline.for_languages(pair))
 
@@ -229,7 +230,8 @@ def build_model(settings: ModelSettings, n_symbols: int, weights: Any, *, where:
         if not is_plain(tensors.get(name)) or tensors[name].shape != expected[name].shape
     )
     extra = (f"{name} is not in the model" for name in tensors.keys() - expected.keys())
-    if problem := next(itertools.chain(problems, extra), None):
+    problem = next(itertools.chain(problems, extra), None)
+    if problem:
         raise UserError(f"{where}: weights and settings do not match ({problem}): {mend}")
     # `assign` takes the tensors over: parameters on `meta` have no memory to copy into.
     model.load_state_dict({name: tensors[name].to(torch.float32) for name in expected}, assign=True)

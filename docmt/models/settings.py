@@ -228,9 +228,10 @@ class ModelSettings(Settings):
 
     def check_zero_init(self) -> None:
         """Raise UserError if a model cannot start equal to its sentence model (`init_new_parameters: zero`)."""
-        fusions = [pattern for name in self.patterns() if isinstance(pattern := PATTERNS[name], Fusion)]
-        if not all(fusion.has_gate for fusion in fusions):
-            raise UserError(NO_GATE)
+        for name in self.patterns():
+            pattern = PATTERNS[name]
+            if isinstance(pattern, Fusion) and not pattern.has_gate:
+                raise UserError(NO_GATE)
         context = self.context
         if context is not None and not context.traits.can_start_without_effect:
             raise UserError(
@@ -251,12 +252,14 @@ class ModelSettings(Settings):
             raise ValueError(f"width {self.width} must be a multiple of 2 × heads ({2 * self.heads})")
         for name, attention in self.attentions.items():
             side = "encoder" if name == "encoder" else "decoder"
-            if attention.upper_layers > (layers := getattr(self, f"{side}_layers")):
+            layers = getattr(self, f"{side}_layers")
+            if attention.upper_layers > layers:
                 raise ValueError(
                     f"{name}_attention.upper_layers {attention.upper_layers} is more than {side}_layers {layers}"
                 )
             for pattern in attention.patterns():
-                if name not in (slots := pattern_slots(pattern)):
+                slots = pattern_slots(pattern)
+                if name not in slots:
                     places = f"{' and '.join(slots)} attention" if slots else "context modules"
                     raise ValueError(f"{name}_attention: {pattern} is a pattern for {places}")
             if self.target_stream == "free" and {attention.lower, attention.upper} != {"global"}:

@@ -143,7 +143,8 @@ def _choose_gpu(accelerator: str, devices: int) -> bool:
         advice = reason or "check `nvidia-smi` and CUDA_VISIBLE_DEVICES"
         message = f"--accelerator gpu: {devices} GPU(s) requested, but none is visible here: {advice}"
         raise UserError(f"{message}, or use --accelerator cpu")
-    if promises := allocated_gpus():
+    promises = allocated_gpus()
+    if promises:
         log.warning(
             "GPUs were allocated (%s), but torch finds none: TRAINING ON THE CPU (--accelerator gpu makes this an "
             "error)",

@@ -8,6 +8,7 @@ Shape letters: S packed source tokens, N packed target tokens, G sentences or gr
 """
 
 import pickle
+import struct
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -89,7 +90,7 @@ class FilledBatch:
 
     def write_numbers(self, numbers: list[float]) -> None:
         """Write the numbers of the CPU into the buffer, where they come first."""
-        self.buffer[: 4 * len(numbers)].view(torch.float32).copy_(torch.tensor(numbers))
+        struct.pack_into(f"{len(numbers)}f", self.buffer.numpy(), 0, *numbers)
 
     def views(self, buffer: Tensor, settings: ModelSettings) -> DeviceBatch:
         """Return the batch with views into a copy of the buffer on a device."""

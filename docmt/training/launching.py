@@ -124,7 +124,8 @@ def _address(environment: Mapping[str, str], nodes: int) -> dict[str, str]:
             free.bind(("127.0.0.1", 0))
             return {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1]), "NODE_RANK": "0"}
     address = {}
-    if names := environment.get("SLURM_STEP_NODELIST") or environment.get("SLURM_JOB_NODELIST"):
+    names = environment.get("SLURM_STEP_NODELIST") or environment.get("SLURM_JOB_NODELIST")
+    if names:
         job, step = (
             int(re.sub(r"\D", "", environment.get(name, "")) or 0) for name in ("SLURM_JOB_ID", "SLURM_STEP_ID")
         )
@@ -230,7 +231,8 @@ def _wait(processes: list[_Process], reasons: Path, *, node: int = 0, nodes: int
         # srun kills the other nodes as soon as one ends, so the one that can explain the failure must end first.
         time.sleep(SECONDS_FOR_CAUSE * (code == LOST_PEER) + SECONDS_FOR_FIRST * (node > 0))
     _explain(cause)
-    if not causes and (messages := sorted(reasons.iterdir())):
+    messages = [] if causes else sorted(reasons.iterdir())
+    if messages:
         log.error(
             "no process failed by itself; the first lost connection:\n%s", messages[0].read_text(encoding="utf-8")
         )

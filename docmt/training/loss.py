@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from docmt.models.attention.layout import AttentionLayout, CompiledLayout
+from docmt.models.attention.layout import AnyLayout
 from docmt.models.attention.multi_head import Distances, MultiHeadAttention
 from docmt.models.batch import NO_LABEL, Batch
 from docmt.models.numerics import chunks, convert, product_dtype, symbol_scores
@@ -71,7 +71,7 @@ class LossModule(nn.Module):
         src_tokens_S: Tensor,
         tgt_inputs_N: Tensor,
         tgt_labels_N: Tensor,
-        layout: AttentionLayout | CompiledLayout,
+        layout: AnyLayout,
         *,
         has_masks: bool = True,
     ) -> Tensor:

@@ -111,6 +111,7 @@ def train(
     write_history(files.history, state)
     sessions = [{**asdict(part), "seconds": round(part.seconds, 3)} for part in state.sessions]
     job = {"device": fabric.device.type, "n_devices": fabric.world_size, "n_nodes": nodes, "sessions": sessions}
+    job["graphs"] = "auto" if trainer.graphs is not None else "off"  # as used: not everywhere possible
     job["micro_batch_tokens"] = trainer.reader.micro_batch_tokens or settings.training.max_batch_tokens
     write_job_facts(files.out, **job, checkpoints=folder.name, cpu_seconds=round(cpu_seconds, 1))
     trainer.checkpoints.prune(state.step, keep_checkpoints)  # at last, so that a killed job can resume

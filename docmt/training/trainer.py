@@ -427,7 +427,8 @@ class Trainer:
             content = self.checkpoints.load(state["step"])
         self.raw_module.load_state_dict(content["weights"])
         self.optimizer.load_state_dict(content["optimizer"])
-        if scaler := content.get("scaler"):  # of a session in float16
+        scaler = content.get("scaler")
+        if scaler:  # of a session in float16
             self.fabric.strategy.precision.load_state_dict(scaler)
         ended = TrainingState.from_dict(state)
         self.state = ended.without_end()

@@ -22,7 +22,7 @@ from plain_attention import (
 )
 
 from docmt.models.attention import varlen
-from docmt.models.attention.kernels import distances_of, inputs_for, varlen_attention
+from docmt.models.attention.kernels import distances_of, inputs_for, ragged_attention
 from docmt.models.attention.multi_head import MultiHeadAttention
 from docmt.models.presets import ARCHITECTURES
 
@@ -133,7 +133,7 @@ def test_all_patterns_equal_attention_token_by_token(kernels, monkeypatch, slot,
         seen += [list(range(first, first + (m - n + i + 1 if grouping.is_causal else m))) for i in range(n)]
         first += m
     *inputs, adjust = part.inputs(query, memory, grouping)
-    output = varlen_attention(*inputs, grouping, adjust).flatten(1)
+    output = ragged_attention(*inputs, grouping, adjust).flatten(1)
     # Once more: each gradient needs a graph of its own.
     query_NHK, key_MHK, value_MHK, adjust = part.inputs(query, memory, grouping)
     key_PHK, value_PHK = (rows[torch.from_numpy(grouping.key_rows)] for rows in (key_MHK, value_MHK))

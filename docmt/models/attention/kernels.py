@@ -132,6 +132,7 @@ class PaddedInputs:
     keys: PaddedRows
     distances_P: Tensor | None
     positions_N: Tensor | None
+    is_causal: bool
 
     @classmethod
     def of(cls, grouping: Grouping) -> "PaddedInputs":
@@ -146,6 +147,7 @@ class PaddedInputs:
             PaddedRows.of(keys_P, grouping.key_rows),
             optional_tensor(distances_P),
             optional_tensor(grouping.positions_N),
+            grouping.is_causal,
         )
 
     def is_on(self, device: torch.device) -> bool:
@@ -208,11 +210,13 @@ def ragged_attention(
     query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: AnyGrouping, adjust: Adjust | None = None
 ) -> Tensor:
     """Softmax attention from query groups to their own lists of at least one key. [N, H, K]."""
-    if isinstance(grouping, VarlenInputs):
-        return attend_packed((query_NHK[:, None], key_MHK[:, None], value_MHK[:, None]), grouping, adjust)
-    kernel = kernel_for(query_NHK.device, query_NHK.dtype, query_NHK.shape[2])
-    attend = varlen_attention if kernel == "varlen" else padded_attention
-    return attend(query_NHK, key_MHK, value_MHK, grouping, adjust)
+    inputs = kernel_inputs_of(grouping, query_NHK)
+    if isinstance(inputs, PaddedInputs):
+        return padded_attention(query_NHK, key_MHK, value_MHK, inputs, adjust)
+    if isinstance(grouping, Grouping) and inputs.key_rows_M is None and len(grouping.key_rows) < len(key_MHK):
+        # The backward pass leaves the gradients of rows beyond the last group as they are in memory.
+        key_MHK, value_MHK = (rows[: len(grouping.key_rows)] for rows in (key_MHK, value_MHK))
+    return attend_packed((query_NHK[:, None], key_MHK[:, None], value_MHK[:, None]), inputs, adjust)
 
 
 def kernel_inputs_of(grouping: AnyGrouping, query_NHK: Tensor) -> VarlenInputs | PaddedInputs:
@@ -237,31 +241,18 @@ def dense_attention(query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, group
 
 
 def padded_attention(
-    query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: Grouping, adjust: Adjust | None = None
+    query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, inputs: PaddedInputs, adjust: Adjust | None = None
 ) -> Tensor:
     """Ragged attention with padded batches of groups that have similar sizes."""
-    inputs: PaddedInputs = inputs_for(grouping, "padded", query_NHK.device)
     query_PHK = _pad_rows(query_NHK, inputs.queries)
     key_PHK, value_PHK = _pad_rows(key_MHK, inputs.keys), _pad_rows(value_MHK, inputs.keys)
     if adjust is not None:
         key_PHK, value_PHK = adjust(key_PHK, value_PHK, distances_of(inputs))
     outputs = []
     for batch, query, key, value in _split_batches(inputs, query_PHK, key_PHK, value_PHK):
-        output_gHqK = _batch_attention(query, key, value, batch, grouping.is_causal)
+        output_gHqK = _batch_attention(query, key, value, batch, inputs.is_causal)
         outputs.append(output_gHqK.transpose(1, 2).flatten(0, 1))
     return _unpad_rows(outputs[0] if len(outputs) == 1 else torch.cat(outputs), inputs.queries)
-
-
-def varlen_attention(
-    query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: Grouping, adjust: Adjust | None = None
-) -> Tensor:
-    """Ragged attention with variable-length kernels (CUDA, float16 or bfloat16)."""
-    inputs: VarlenInputs = inputs_for(grouping, "varlen", query_NHK.device)
-    n_seen = len(grouping.key_rows)
-    if inputs.key_rows_M is None and n_seen < len(key_MHK):
-        # Its backward pass leaves the gradients of rows beyond the last group as they are in memory.
-        key_MHK, value_MHK = key_MHK[:n_seen], value_MHK[:n_seen]
-    return attend_packed((query_NHK[:, None], key_MHK[:, None], value_MHK[:, None]), inputs, adjust)
 
 
 @torch.no_grad()

@@ -353,7 +353,8 @@ class AttentionLayout:
         kinds: set[tuple[Side, IndexKind]] = {(side, self.settings.positions) for side in ("src", "tgt")}
         if self.settings.form.learned_sentences is not None:
             kinds.add(("src", "number"))
-        if (context := self.settings.context) is not None and self.reads_context:
+        context = self.settings.context
+        if context is not None and self.reads_context:
             kinds |= {("src", context.positions), *context.traits.indexes}
         return kinds
 
@@ -421,3 +422,7 @@ class CompiledLayout:
 
     def index(self, side: Side, kind: IndexKind, device: torch.device) -> Tensor:
         return self.indexes[side, kind]
+
+
+AnyLayout = AttentionLayout | CompiledLayout
+"""Layout of a batch, in plain or compiled code."""

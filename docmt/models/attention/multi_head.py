@@ -92,7 +92,7 @@ class MultiHeadAttention(nn.Module):
         return query_NHK, key_MHK, value_MHK
 
     def project_packed(self, query_ND: Tensor, memory_MD: Tensor | None) -> tuple[Tensor, ...]:
-        """Return queries, keys and values in one tensor [N, 3, H, K], or [N, 1, H, K] and [M, 2, H, K] with a memory."""
+        """Return queries, keys and values as [N, 3, H, K], or with a memory as [N, 1, H, K] and [M, 2, H, K]."""
         if memory_MD is None:
             return (F.linear(query_ND, self.in_weight, self.in_bias).unflatten(1, (3, self.heads, -1)),)
         # Split once: the gradients of two slices would each be a whole matrix.

@@ -1,8 +1,8 @@
 """Variable-length attention on GPUs: flash attention for long groups, Triton kernels for short ones.
 
 A single operator serves both and chooses at run time, so that a compiled graph is the same for batches of all lengths.
-It reads packed tensors [rows, n, H, K] that contain queries, keys and values in this order: either one tensor with n = 3
-for self-attention, or two with n = 1 and n = 2, or three. Gradients have the same form, so that no kernel joins them.
+It reads packed tensors [rows, n, H, K] that contain queries, keys and values in this order: one tensor with n = 3 for
+self-attention, two with n = 1 and n = 2, or three. Gradients have the same form, so that no kernel joins them.
 
 Shape letters: N packed queries, M packed keys, H heads, K head width, G groups, P keys in group order.
 """
@@ -149,7 +149,8 @@ def kernels_for(query_NHK: Tensor, key_MHK: Tensor, query_offsets: Tensor, max_r
 @functools.cache
 def tried_short_groups(device: torch.device, dtype: torch.dtype, heads: int, width: int) -> ModuleType | None:
     """Return the kernels for short groups if they run and agree with flash attention in a small test, made once."""
-    if (kernels := short_groups()) is None:
+    kernels = short_groups()
+    if kernels is None:
         return None
     # Groups of no, one and several tiles, with and without keys before the queries. Short ones have another tile.
     short, long = [[0, 1, 21, 16, 9], [0, 3, 23, 16, 9]], [[0, 1, 21, 32, 70], [0, 3, 40, 32, 75]]
@@ -192,7 +193,8 @@ def _attend(
     """Return the output [N, H, K] and log-sums of exponentiated scores, float32 [H, N]."""
     query, key, value = unpack(parts)
     offsets, longest = (query_offsets, key_offsets), (max_queries, max_keys)
-    if (kernels := kernels_for(query, key, query_offsets, max(longest))) is None:
+    kernels = kernels_for(query, key, query_offsets, max(longest))
+    if kernels is None:
         return _flash_forward(query, key, value, *offsets, *longest, is_causal)
     return kernels.forward(query, key, value, offsets, is_causal)
 
@@ -205,7 +207,8 @@ def _differentiate(
     """Return gradients of the packed tensors."""
     query, key, value = unpack(parts)
     offsets, longest = (query_offsets, key_offsets), (max_queries, max_keys)
-    if (kernels := kernels_for(query, key, query_offsets, max(longest))) is None:
+    kernels = kernels_for(query, key, query_offsets, max(longest))
+    if kernels is None:
         results = output, sums, *offsets, *longest
         rows = iter(_flash_backward(gradient, query, key, value, *results, is_causal))
         return [torch.stack([next(rows) for _ in range(part.shape[1])], 1) for part in parts]

@@ -47,7 +47,8 @@ class ModelEntry(Settings):
 
     @model_validator(mode="after")
     def _files_fit(self) -> "ModelEntry":
-        if other := sorted(self.sha256.keys() - {*self.files, CONFIG}):
+        other = sorted(self.sha256.keys() - {*self.files, CONFIG})
+        if other:
             raise ValueError(f"sha256 has {other[0]!r}, which is not under `files`")
         self.sources()
         return self

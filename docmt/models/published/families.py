@@ -194,7 +194,8 @@ def read_weights(folder: Path) -> dict[str, Any]:
 
                 weights |= load_file(path)
             else:
-                if zipfile.is_zipfile(path) and (damaged := zipfile.ZipFile(path).testzip()) is not None:
+                damaged = zipfile.ZipFile(path).testzip() if zipfile.is_zipfile(path) else None
+                if damaged is not None:
                     raise ValueError(f"the checksum of {damaged} in it differs")  # which torch ignores
                 weights |= torch.load(path, map_location="cpu", weights_only=True)
         except Exception as error:  # both libraries raise many kinds of errors for damaged files
@@ -213,11 +214,11 @@ def convert_weights(published: dict[str, Any], settings: ModelSettings, rows: li
 
     def take(name: str) -> "Tensor":
         tensor = published[name]
-        if not is_plain(tensor) or not (numbers := tensor.float()).isfinite().all():
+        if not is_plain(tensor) or not tensor.float().isfinite().all():
             raise UserError(
                 f"{name} in the published weights contains NaN or infinite values: download the files again"
             )
-        return numbers
+        return tensor.float()
 
     try:
         index = torch.tensor(rows)

@@ -159,7 +159,8 @@ def draw_words(hidden_ND: Tensor, table_VD: Tensor, bias_V: Tensor | None, noise
     Without noise, the most likely words are returned.
     """
     words = []
-    for number, hidden_CD in enumerate(parts := chunks(hidden_ND, len(table_VD))):
+    parts = chunks(hidden_ND, len(table_VD))
+    for number, hidden_CD in enumerate(parts):
         scores_CV = symbol_scores(hidden_CD, table_VD, bias_V)
         if noise_N is None:
             words.append(scores_CV.argmax(1))
