@@ -64,7 +64,9 @@ def to_buffer(nest: Any) -> tuple[Any, Tensor]:
 
     def place(tensor: Tensor) -> BufferSlice:
         # −(−a // b) rounds up, in integers.
-        start = places[-1].start + places[-1].n_bytes if places else 0
+        start = 0
+        if places:
+            start = places[-1].start + places[-1].n_bytes
         places.append(BufferSlice(-(-start // ALIGNMENT) * ALIGNMENT, tuple(tensor.shape), tensor.dtype))
         tensors.append(tensor)
         return places[-1]

@@ -37,7 +37,9 @@ def check_gpus() -> None:
         if builds and not any(
             (int(b[2]), int(b[3])) <= gpu and (b[1] == "compute" or int(b[2]) == gpu[0]) for b in builds if b
         ):
-            index = "cu126" if gpu < CAPABILITY_OF_WHEELS else "the newest CUDA"
+            index = "the newest CUDA"
+            if gpu < CAPABILITY_OF_WHEELS:
+                index = "cu126"
             raise UserError(
                 f"{torch.cuda.get_device_name(number)} (compute capability {gpu[0]}.{gpu[1]}): torch "
                 f"{torch.__version__} has no kernels for this GPU: install torch from PyTorch's index for {index} "
@@ -77,7 +79,9 @@ def show_driver_to_triton() -> None:
 
     torch has loaded the driver when a GPU is in use. Otherwise nothing is set.
     """
-    libraries = LOADED_LIBRARIES.read_text() if LOADED_LIBRARIES.exists() else ""
+    libraries = ""
+    if LOADED_LIBRARIES.exists():
+        libraries = LOADED_LIBRARIES.read_text()
     driver = re.search(r"(/\S*)/libcuda\.so", libraries)
     if driver:
         os.environ.setdefault("TRITON_LIBCUDA_PATH", driver[1])
@@ -98,7 +102,9 @@ class DeviceMeter:
     def joules(self) -> float | None:
         """Return the energy, also for other processes on the card. None if it is not known, as on a CPU."""
         end = _millijoules(self)
-        return None if self._start is None or end is None else (end - self._start) / 1000
+        if self._start is None or end is None:
+            return None
+        return (end - self._start) / 1000
 
     def facts(self) -> dict[str, Any]:
         """Return the facts about a job on this device, for its record. `joules` is absent if it is not known."""
@@ -125,4 +131,6 @@ def _millijoules(meter: DeviceMeter) -> int | None:
         or nvml.nvmlDeviceGetHandleByUUID(identifier.encode(), ctypes.byref(handle))
         or nvml.nvmlDeviceGetTotalEnergyConsumption(handle, ctypes.byref(energy))
     )
-    return None if failed else energy.value
+    if failed:
+        return None
+    return energy.value

@@ -29,7 +29,9 @@ def dropout(rows: Tensor, probability: float, is_training: bool) -> Tensor:
 def product_dtype(rows: Tensor) -> torch.dtype:
     """Return the dtype for products of these rows with weights: autocast's dtype if autocast is on."""
     device = rows.device.type
-    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else rows.dtype
+    if torch.is_autocast_enabled(device):
+        return torch.get_autocast_dtype(device)
+    return rows.dtype
 
 
 def call_layer(layer: nn.Module, hidden_ND: Tensor, *arguments: Any) -> Tensor:
@@ -85,4 +87,6 @@ def symbol_scores(hidden_ND: Tensor, table_VD: Tensor, bias_V: Tensor | None) ->
     """Return the scores for all symbols, [N, V], in float32 or a wider input dtype."""
     scores_NV = hidden_ND @ table_VD.T
     scores_NV = scores_NV.to(torch.promote_types(scores_NV.dtype, torch.float32))
-    return scores_NV if bias_V is None else scores_NV + bias_V
+    if bias_V is None:
+        return scores_NV
+    return scores_NV + bias_V

@@ -37,10 +37,14 @@ class AttentionSettings(Settings):
 
     def pattern(self, layer: int, n_layers: int) -> str:
         """Return the pattern in layer `layer` (from 0) of `n_layers`."""
-        return self.upper if layer >= n_layers - self.upper_layers else self.lower
+        if layer >= n_layers - self.upper_layers:
+            return self.upper
+        return self.lower
 
     def patterns(self) -> set[str]:
-        return {self.lower, self.upper} if self.upper_layers else {self.lower}
+        if self.upper_layers:
+            return {self.lower, self.upper}
+        return {self.lower}
 
 
 class ContextSettings(Settings):
@@ -166,7 +170,9 @@ class ModelSettings(Settings):
     @property
     def n_src_boundaries(self) -> tuple[int, int]:
         """Numbers of boundary tokens before and after a source sentence."""
-        return (1, 1) if self.marks is None else (len(self.marks.src_before), len(self.marks.src_after))
+        if self.marks is None:
+            return (1, 1)
+        return (len(self.marks.src_before), len(self.marks.src_after))
 
     @property
     def needs_trees(self) -> bool:
@@ -175,7 +181,9 @@ class ModelSettings(Settings):
     @property
     def n_before(self) -> int:
         """Number of previous sentences that the context module reads. 0 without such a limit."""
-        return 0 if self.context is None else self.context.sentences or self.context.traits.sentences
+        if self.context is None:
+            return 0
+        return self.context.sentences or self.context.traits.sentences
 
     @property
     def drafts(self) -> bool:
@@ -187,7 +195,9 @@ class ModelSettings(Settings):
         """Layers in the global context encoder, 0 without one."""
         if self.context is None or self.context.kind != "global":
             return 0
-        return self.encoder_layers if self.context.layers is None else self.context.layers
+        if self.context.layers is None:
+            return self.encoder_layers
+        return self.context.layers
 
     @property
     def decodes_sentences_alone(self) -> bool:
@@ -208,7 +218,9 @@ class ModelSettings(Settings):
     @property
     def n_starts(self) -> int:
         """Number of boundary tokens before a target sentence."""
-        return 1 if self.marks is None else len(self.marks.tgt_before)
+        if self.marks is None:
+            return 1
+        return len(self.marks.tgt_before)
 
     def patterns(self) -> set[str]:
         """Return the patterns that occur in any attention."""
@@ -251,7 +263,9 @@ class ModelSettings(Settings):
         if self.width % (2 * self.heads):
             raise ValueError(f"width {self.width} must be a multiple of 2 × heads ({2 * self.heads})")
         for name, attention in self.attentions.items():
-            side = "encoder" if name == "encoder" else "decoder"
+            side = "decoder"
+            if name == "encoder":
+                side = "encoder"
             layers = getattr(self, f"{side}_layers")
             if attention.upper_layers > layers:
                 raise ValueError(
@@ -260,7 +274,9 @@ class ModelSettings(Settings):
             for pattern in attention.patterns():
                 slots = pattern_slots(pattern)
                 if name not in slots:
-                    places = f"{' and '.join(slots)} attention" if slots else "context modules"
+                    places = "context modules"
+                    if slots:
+                        places = f"{' and '.join(slots)} attention"
                     raise ValueError(f"{name}_attention: {pattern} is a pattern for {places}")
             if self.target_stream == "free" and {attention.lower, attention.upper} != {"global"}:
                 raise ValueError(f"target_stream 'free' has no groups, so all {name}_attention must be global")

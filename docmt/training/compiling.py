@@ -60,7 +60,8 @@ class CompiledPass:
             n_positions, form = layout.max_positions(), self.settings.form
             form.check_positions(n_positions)  # a graph has no errors to raise
             table_TD = sinusoids(n_positions + form.position_offset, self.settings.width, device=tokens[0].device)
-            layout = CompiledLayout.of(layout, table_TD)
+            # One tensor may serve several groupings, in this batch but not in others, which would need another graph.
+            *tokens, layout = map_leaves((*tokens, CompiledLayout.of(layout, table_TD)), torch.clone)
         arguments = *tokens, layout
         try:
             with _options():

@@ -108,7 +108,9 @@ def fill_up(batch: Batch) -> Batch:
     layout = batch.layout
     settings, n_sentences = layout.settings, layout.n_sentences
     least_src, least_tgt = sum(settings.n_src_boundaries), settings.n_starts
-    count = round_up(n_sentences + 1, SENTENCES) - n_sentences if layout.reads_context else 1
+    count = 1
+    if layout.reads_context:
+        count = round_up(n_sentences + 1, SENTENCES) - n_sentences
     n_src = round_up(len(batch.src_tokens_S) + count * least_src, TOKENS) - len(batch.src_tokens_S)
     n_tgt = round_up(len(batch.tgt_inputs_N) + count * least_tgt, TOKENS) - len(batch.tgt_inputs_N)
     if not layout.reads_context:
@@ -159,7 +161,9 @@ def fill_layout(layout: CompiledLayout) -> CompiledLayout:
     for (slot, pattern), inputs in layout.groupings.items():
         more = (n_more if side == "before" else 0 for side in SIDES[slot])
         groupings[slot, pattern] = fill_inputs(inputs, *more)
-    n_sentences = layout.n_sentences if layout.reads_context else 2
+    n_sentences = 2
+    if layout.reads_context:
+        n_sentences = layout.n_sentences
     return replace(layout, groupings=groupings, indexes=indexes, n_sentences=n_sentences, padded_sizes=sizes)
 
 

@@ -190,7 +190,9 @@ def _processes(arguments: Sequence[str], environment: dict[str, str], n: int) ->
 
     handlers = {number: signal.signal(number, forward) for number in SIGNALS}
     before = int(environment["NODE_RANK"]) * n
-    host = socket.gethostname() if n < int(environment["WORLD_SIZE"]) else ""
+    host = ""
+    if n < int(environment["WORLD_SIZE"]):
+        host = socket.gethostname()
     try:
         for rank in range(n):
             messages = tempfile.TemporaryFile() if before + rank else None  # noqa: SIM115 - closed with its process
@@ -236,7 +238,9 @@ def _wait(processes: list[_Process], reasons: Path, *, node: int = 0, nodes: int
         log.error(
             "no process failed by itself; the first lost connection:\n%s", messages[0].read_text(encoding="utf-8")
         )
-    return 128 - code if code < 0 else code
+    if code < 0:
+        return 128 - code
+    return code
 
 
 def _explain(cause: _Process) -> None:

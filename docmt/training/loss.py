@@ -170,7 +170,9 @@ def loss_and_gradients(
     for hidden_CD, hidden_gradient_CD, labels_C in zip(*rows, strict=True):
         scores_CV = symbol_scores(hidden_CD, table_VD, bias_V)
         total_C = scores_CV.logsumexp(1)
-        is_label_C = labels_C != NO_LABEL if has_masks else None
+        is_label_C = None
+        if has_masks:
+            is_label_C = labels_C != NO_LABEL
         labels_C = labels_C.clamp(min=0) if has_masks else labels_C
         plain_C, uniform_C = _losses(scores_CV, total_C, labels_C)
         if is_label_C is not None:
@@ -225,7 +227,9 @@ def _in_compiled_chunks(
     n_rows = -(-n_labels // (n_chunks * CHUNK_ROWS)) * CHUNK_ROWS
     # cuBLAS takes several times as long when rows of scores begin at any address.
     table_XD = F.pad(table_VD.to(dtype), (0, 0, 0, -n_symbols % 64 if table_VD.device.type in ALIGNED else 0))
-    bias_X = None if bias_V is None else F.pad(bias_V, (0, len(table_XD) - n_symbols))
+    bias_X = None
+    if bias_V is not None:
+        bias_X = F.pad(bias_V, (0, len(table_XD) - n_symbols))
     hidden_RD = F.pad(hidden_ND.to(dtype), (0, 0, 0, -n_labels % n_rows))
     labels_R = F.pad(labels_N, (0, -n_labels % n_rows), value=NO_LABEL)
     loss = torch.zeros((), device=hidden_ND.device)

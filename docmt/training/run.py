@@ -105,7 +105,9 @@ def train(
     state = trainer.state
     facts = {"seed": seed, **checksums, "passes": trainer.passes(), "n_parameters": n_parameters, "precision": used}
     instance_settings = data.train.manifest.get("provenance", {}).get("settings", {})
-    recorded = {"fingerprint": model_fingerprint} if model_fingerprint else {}
+    recorded = {}
+    if model_fingerprint:
+        recorded = {"fingerprint": model_fingerprint}
     provenance = describe(settings=settings.model_dump(), **facts, best_step=state.best_step, steps=state.step)
     save_model(files.out, TrainedModel(model, vocabulary, pipeline, instance_settings, provenance | recorded))
     write_history(files.history, state)

@@ -70,7 +70,9 @@ class PaddedBatch:
         """Return the batch for groups with these lengths, int64 [g]."""
         n, m = int(query_lengths.max()), int(key_lengths.max())
         is_full = bool((query_lengths == n).all() and (key_lengths == m).all())
-        n_ahead = int((key_lengths - query_lengths).max()) if is_causal else m
+        n_ahead = m
+        if is_causal:
+            n_ahead = int((key_lengths - query_lengths).max())
         if is_full and (not is_causal or n == m):
             return cls(len(query_lengths), n, m, n_ahead, None)
         # The number of keys that each query sees: always the first ones, so a comparison with the column is the mask.
@@ -111,7 +113,9 @@ class PaddedRows:
         packed = packed_rows[items_P[padded]]
         packed_P = np.zeros_like(items_P)
         packed_P[padded] = packed
-        n_packed = int(packed_rows.max()) + 1 if len(packed_rows) else 0
+        n_packed = 0
+        if len(packed_rows):
+            n_packed = int(packed_rows.max()) + 1
         # Only where each packed row is used exactly once can padded rows be put back.
         is_permutation = len(packed) == n_packed and bool(np.bincount(packed, minlength=n_packed).all())
         if is_permutation and np.array_equal(packed_P, np.arange(n_packed)):
@@ -140,7 +144,9 @@ class PaddedInputs:
         lengths = grouping.query_lengths_G, grouping.key_lengths_G
         batches = _batch_groups(*lengths)
         queries_P, keys_P = (_pad_items(batches, lengths_G) for lengths_G in lengths)
-        distances_P = None if grouping.distances is None else np.where(keys_P < 0, 0, grouping.distances[keys_P])
+        distances_P = None
+        if grouping.distances is not None:
+            distances_P = np.where(keys_P < 0, 0, grouping.distances[keys_P])
         return cls(
             tuple(PaddedBatch.of(lengths[0][i], lengths[1][i], grouping.is_causal) for i in batches),
             PaddedRows.of(queries_P, np.arange(grouping.n_queries)),
@@ -203,7 +209,9 @@ def kernel_for(device: torch.device, dtype: torch.dtype, head_width: int) -> Ker
     fits = dtype in (torch.float16, torch.bfloat16) and head_width % 8 == 0 and head_width <= 256
     if device.type != "cuda" or not fits or torch.cuda.get_device_capability(device) < CAPABILITY_WITH_BFLOAT16:
         return "padded"
-    return "varlen" if find_flash() is not None else "padded"
+    if find_flash() is not None:
+        return "varlen"
+    return "padded"
 
 
 def ragged_attention(
@@ -349,7 +357,9 @@ class BlockAttention(torch.autograd.Function):
 def _blocks(query: Tensor, key: Tensor, n_ahead: int) -> Iterator[tuple[slice, int]]:
     """Yield the queries in every block, with the number of keys that they may see."""
     n, m = query.shape[2], key.shape[2]
-    size = WIDE_BLOCK_QUERIES if n_ahead >= m else BLOCK_QUERIES
+    size = BLOCK_QUERIES
+    if n_ahead >= m:
+        size = WIDE_BLOCK_QUERIES
     for start in range(0, n, size):
         end = min(start + size, n)
         yield slice(start, end), min(m, n_ahead + end)
@@ -384,7 +394,9 @@ def _pad_rows(rows: Tensor, index: PaddedRows) -> Tensor:
 
 def _unpad_rows(rows: Tensor, index: PaddedRows) -> Tensor:
     """Gather padded rows [P, …] into packed rows [N, …]."""
-    return rows if index.packed_P is None else _Unpad.apply(rows, index.padded_N)
+    if index.packed_P is None:
+        return rows
+    return _Unpad.apply(rows, index.padded_N)
 
 
 class _Pad(torch.autograd.Function):

@@ -24,10 +24,8 @@ from docmt.models.numerics import product_dtype
 
 Groupings = Callable[[str], AnyGrouping]
 """Returns the grouping for a pattern in one attention slot."""
-
 Attend = Callable[["MultiHeadAttention", Tensor], Tensor]
 """Runs one multi-head attention on queries [N, D]. Keys and values are known to the function. Returns [N, D]."""
-
 INHERITED = "group"
 """The part in a fused attention that corresponds to an attention with one pattern."""
 
@@ -88,8 +86,7 @@ class MultiHeadAttention(nn.Module):
 
     def project(self, query_ND: Tensor, memory_MD: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """Return queries [N, H, K], and keys and values [M, H, K]. Without a memory, all come from the queries."""
-        query_NHK, key_MHK, value_MHK = unpack(self.project_packed(query_ND, memory_MD))
-        return query_NHK, key_MHK, value_MHK
+        return unpack(self.project_packed(query_ND, memory_MD))  # pyright: ignore[reportReturnType]
 
     def project_packed(self, query_ND: Tensor, memory_MD: Tensor | None) -> tuple[Tensor, ...]:
         """Return queries, keys and values as [N, 3, H, K], or with a memory as [N, 1, H, K] and [M, 2, H, K]."""

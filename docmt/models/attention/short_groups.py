@@ -225,12 +225,16 @@ def tile(n_rows: int, n_groups: int, width: int, capability: tuple[int, int]) ->
     """
     if n_rows <= SHORTEST[0] * n_groups:
         return SHORTEST
-    return LARGE if capability[0] == HOPPER and width <= 64 else MIDDLE
+    if capability[0] == HOPPER and width <= 64:
+        return LARGE
+    return MIDDLE
 
 
 @functools.cache
 def _capability(device: torch.device) -> tuple[int, int]:
-    return torch.cuda.get_device_capability(device) if device.type == "cuda" else (0, 0)
+    if device.type == "cuda":
+        return torch.cuda.get_device_capability(device)
+    return (0, 0)
 
 
 def _launch(

@@ -85,7 +85,9 @@ class VarlenInputs:
 
 def optional_tensor(array: np.ndarray | None) -> Tensor | None:
     """Return the array as a tensor that shares its memory, or None."""
-    return None if array is None else torch.from_numpy(array)
+    if array is None:
+        return None
+    return torch.from_numpy(array)
 
 
 def unpack(parts: Sequence[Tensor]) -> tuple[Tensor, ...]:
@@ -118,7 +120,9 @@ def find_flash() -> Callable[..., Any] | None:
     except ImportError:  # an older torch: the padded path serves every device
         return None
     function = getattr(varlen, "varlen_attn", None)
-    return function if function is not None and "window_size" in inspect.signature(function).parameters else None
+    if function is not None and "window_size" in inspect.signature(function).parameters:
+        return function
+    return None
 
 
 @functools.cache

@@ -114,10 +114,14 @@ class SecondDecoder(ContextModule):
         """Return the `translated` states of drafts as long as the target."""
         layout, n_given = target.layout, self.settings.n_starts - 1
         sentences_N = layout.index("tgt", "in_batch", labels_N.device)
-        noise_N = torch.rand(labels_N.shape, device=labels_N.device) if self.training else None
+        noise_N = None
+        if self.training:
+            noise_N = torch.rand(labels_N.shape, device=labels_N.device)
 
         def draw(states_ND: Tensor) -> Tensor:
-            compute = _traced_words if torch.compiler.is_compiling() else draw_words
+            compute = draw_words
+            if torch.compiler.is_compiling():
+                compute = _traced_words
             table_VD, bias_V, dtype = model.embedding.weight, model.output_bias, product_dtype(states_ND)
             words_N = compute(states_ND.to(dtype), table_VD.to(dtype), bias_V, noise_N)
             return torch.where(positions_N < n_given, labels_N, words_N)

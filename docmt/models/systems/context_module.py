@@ -124,10 +124,14 @@ class DecoderPass:
         groupings = partial(layout.grouping, "decoder"), partial(layout.grouping, slot)
         reader = PackedReader(layout, "tgt", hidden_ND.device, self.rows_CD, rows_slot)
         for number, layer in enumerate(self.layers):
-            between = None if context is None else partial(context.in_decoder, number, reader=reader)
+            between = None
+            if context is not None:
+                between = partial(context.in_decoder, number, reader=reader)
             hidden_ND = call_layer(layer, hidden_ND, self.memory_MD, *groupings, between)
         hidden_ND = norm(hidden_ND)
-        return hidden_ND if context is None else context.after_decoder(hidden_ND, reader)
+        if context is None:
+            return hidden_ND
+        return context.after_decoder(hidden_ND, reader)
 
 
 class ContextModule(nn.Module):

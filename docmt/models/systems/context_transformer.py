@@ -58,13 +58,17 @@ class ContextTransformer(Transformer):
             return super().encode(src_tokens_S, layout)
         hidden_SD = embedded_SD = self._embed(src_tokens_S, layout, "src")
         source = SourceBatch(src_tokens_S, embedded_SD, layout, self.encoder_layers, self._embed)
-        rows_CD = self.context.before_encoder(source) if self.context.has_context_states else None
+        rows_CD = None
+        if self.context.has_context_states:
+            rows_CD = self.context.before_encoder(source)
         reader = PackedReader(layout, "src", src_tokens_S.device, rows_CD)
         for number, layer in enumerate(self.encoder):
             between = partial(self.context.in_encoder, number, reader=reader)
             hidden_SD = call_layer(layer, hidden_SD, partial(layout.grouping, "encoder"), between)
         hidden_SD = self.context.after_encoder(source, self.encoder_norm(hidden_SD))
-        return hidden_SD if rows_CD is None else torch.cat((hidden_SD, rows_CD))
+        if rows_CD is None:
+            return hidden_SD
+        return torch.cat((hidden_SD, rows_CD))
 
     @override
     def decode(self, tgt_inputs_N: Tensor, memory_SD: Tensor, layout: AnyLayout) -> Tensor:
@@ -103,5 +107,7 @@ class ContextTransformer(Transformer):
 
 def build_transformer(settings: ModelSettings, n_symbols: int, n_specials: int = N_SPECIALS) -> Transformer:
     """Return a new model for the settings. Arguments as `Transformer`."""
-    kind = Transformer if settings.context is None else ContextTransformer
+    kind = ContextTransformer
+    if settings.context is None:
+        kind = Transformer
     return kind(settings, n_symbols, n_specials)

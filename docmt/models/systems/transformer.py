@@ -58,7 +58,9 @@ class Inputs(nn.Module):
         share the last one.
         """
         # A search can write more words than there are learned positions: all further ones share the last vector.
-        numbers_N = positions_N + self.offset if self.offset else positions_N
+        numbers_N = positions_N
+        if self.offset:
+            numbers_N = positions_N + self.offset
         if self.positions is not None:
             numbers_N = numbers_N.clamp(max=len(table_TD) - 1)
         hidden_ND = embedded_ND + table_TD[numbers_N].to(embedded_ND.dtype)
@@ -140,7 +142,9 @@ class Transformer(nn.Module):
             table_TD = inputs.table(n_positions, tokens_N.device)
         positions_N = layout.positions(side, tokens_N.device, within=within)
         has_numbers = inputs.sentences is not None and side == "src"
-        numbers_N = layout.index("src", "number", tokens_N.device) if has_numbers else None
+        numbers_N = None
+        if has_numbers:
+            numbers_N = layout.index("src", "number", tokens_N.device)
         return self._add_positions(inputs, tokens_N, positions_N, table_TD, numbers_N)
 
     def embed(self, tokens_N: Tensor, positions_N: Tensor, *, n_positions: int) -> Tensor:
