@@ -118,7 +118,7 @@ def trace(
     def divide(graph: fx.GraphModule, inputs: Any, **options: Any) -> Any:
         with V.set_fake_mode(mode):
             joint_graph_passes(graph)
-        return min_cut_rematerialization_partition(graph, inputs, **options | {"compiler": "inductor"})
+        return min_cut_rematerialization_partition(graph, inputs, **options | {"compiler": "inductor"})  # pyright: ignore
 
     with (
         mode,
@@ -149,7 +149,7 @@ def compiled_rows(name: str, graph: fx.GraphModule, inputs: list[Any], mode: Fak
 
 def attention_launches(node: fx.Node) -> int:
     """Return the launches of an attention operator in a graph."""
-    *_, max_queries, max_keys, _ = node.args
+    max_queries, max_keys = map(int, node.args[-3:-1])  # pyright: ignore[reportArgumentType]
     tensors = [argument.meta["val"] for argument in node.all_input_nodes]
     n_groups = next(len(tensor) for tensor in tensors if tensor.dtype == torch.int32) - 1
     n_rows = max(len(tensor) for tensor in tensors if tensor.dim() >= 3)
@@ -226,10 +226,10 @@ def measure(architecture: str, size: str, n_documents: int) -> Rows:
     rows["norm and clipping"] = clipping.n, clipping.n_bytes / 1e9
     with mode, torch.no_grad(), Launches() as adam:
         steps = [torch.zeros(()) for _ in parameters]
-        torch._foreach_add_(steps, 1)
+        torch._foreach_add_(steps, 1)  # pyright: ignore[reportPrivateImportUsage]
         options = {"lr": 1.0, "beta1": 0.9, "beta2": 0.98, "weight_decay": 0.0, "eps": 1e-9}
         lists = parameters, gradients, gradients, gradients, [], steps
-        torch._fused_adam_(*lists, **options, amsgrad=False, maximize=False)
+        torch._fused_adam_(*lists, **options, amsgrad=False, maximize=False)  # pyright: ignore
     rows["Adam"] = adam.n - len(steps), adam.n_bytes / 1e9  # steps exist already
     return rows
 

@@ -12,6 +12,7 @@ from torch._inductor import async_compile, compile_fx, scheduler
 from torch._inductor import config as inductor
 from torch._inductor.codecache import PyCodeCache
 from torch._subclasses import FakeTensorMode
+from torch.fx.node import map_aggregate
 from torch.utils import _triton
 from torch.utils._pytree import tree_map
 
@@ -72,8 +73,8 @@ def compile_for_h100(
     for node in graph.graph.nodes:
         if "val" in node.meta:
             node.meta["val"] = tree_map(move, node.meta["val"])
-        node.args = fx.node.map_aggregate(node.args, name_device)
-        node.kwargs = fx.node.map_aggregate(node.kwargs, name_device)
+        node.args = map_aggregate(node.args, name_device)
+        node.kwargs = map_aggregate(node.kwargs, name_device)
 
     generate = scheduler.Scheduler.codegen
 
@@ -114,7 +115,7 @@ def pretend_h100() -> Any:
     def get_item_without_driver(self: Tensor, index: Any) -> Tensor:
         return torch.select(self, 0, index) if type(index) is int else get_item(self, index)
 
-    driver.set_active(Driver())
+    driver.set_active(Driver())  # pyright: ignore[reportArgumentType]
     values = {
         "get_device_properties": H100,
         "_get_device_properties": H100,

@@ -30,7 +30,8 @@ class BufferSlice:
         For torch, it is no view of the buffer. A compiled graph could not serve views in other places.
         """
         tensor = torch.empty(0, dtype=self.dtype, device=buffer.device)
-        return tensor.set_(buffer.untyped_storage(), self.start // self.dtype.itemsize, self.shape)
+        start = self.start // self.dtype.itemsize
+        return tensor.set_(buffer.untyped_storage(), start, self.shape)  # pyright: ignore[reportCallIssue]
 
     @property
     def n_bytes(self) -> int:

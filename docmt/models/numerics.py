@@ -55,7 +55,7 @@ def call_layer(layer: nn.Module, hidden_ND: Tensor, *arguments: Any) -> Tensor:
 def convert(tensors: list[Tensor], dtype: torch.dtype) -> list[Tensor]:
     """Return copies in another dtype. A GPU needs few launches for all, and few for all gradients."""
     copies = [torch.empty_like(tensor, dtype=dtype) for tensor in tensors]
-    torch._foreach_copy_(copies, tensors)
+    torch._foreach_copy_(copies, tensors)  # pyright: ignore[reportPrivateImportUsage]
     return copies
 
 

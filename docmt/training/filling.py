@@ -90,7 +90,7 @@ class FilledBatch:
 
     def write_numbers(self, numbers: list[float]) -> None:
         """Write the numbers of the CPU into the buffer, where they come first."""
-        struct.pack_into(f"{len(numbers)}f", self.buffer.numpy(), 0, *numbers)
+        struct.pack_into(f"{len(numbers)}f", self.buffer.numpy(), 0, *numbers)  # pyright: ignore[reportArgumentType]
 
     def views(self, buffer: Tensor, settings: ModelSettings) -> DeviceBatch:
         """Return the batch with views into a copy of the buffer on a device."""

@@ -248,7 +248,7 @@ def _backward(ctx: Any, gradient: Tensor, _: None) -> tuple[list[Tensor] | None,
 
 @_attend.register_fake
 def _(parts: list[Tensor], *_: Any) -> tuple[Tensor, Tensor]:
-    n, _, heads, width = parts[0].shape
+    n, _n_parts, heads, width = parts[0].shape
     return parts[0].new_empty(n, heads, width), parts[0].new_empty(heads, n, dtype=torch.float32)
 
 
