@@ -164,10 +164,12 @@ class PlainKernels:
     @staticmethod
     @torch.autocast("cpu", enabled=False)
     def backward(
-        gradient: Tensor, query: Tensor, key: Tensor, value: Tensor, results: Any, offsets: Any, is_causal: bool
-    ) -> tuple[Tensor, ...]:
+        gradient: Tensor, query: Tensor, key: Tensor, value: Tensor, results: Any, offsets: Any, is_causal: bool,
+        gradients: Sequence[Tensor],
+    ) -> None:  # fmt: skip
         assert results[0].shape == gradient.shape == query.shape
-        gradients = tuple(rows.new_zeros(rows.shape) for rows in (query, key, value))
+        for rows in gradients:
+            rows.zero_()
         for queries, keys, weights, _ in group_weights(query, key, offsets, is_causal):
             grad = gradient[queries].float()
             scores = torch.einsum("nhk,mhk->hnm", grad, value[keys].float())
@@ -175,7 +177,6 @@ class PlainKernels:
             gradients[0][queries] = torch.einsum("hnm,mhk->nhk", scores, key[keys].float()).to(query.dtype)
             gradients[1][keys] = torch.einsum("hnm,nhk->mhk", scores, query[queries].float()).to(query.dtype)
             gradients[2][keys] = torch.einsum("hnm,nhk->mhk", weights, grad).to(query.dtype)
-        return gradients
 
 
 def take_plain_kernels(monkeypatch: Any, taken: list[str]) -> None:
@@ -190,7 +191,9 @@ def take_plain_kernels(monkeypatch: Any, taken: list[str]) -> None:
 
     def flash_backward(*arguments: Any) -> tuple[Tensor, ...]:
         *inputs, output, sums, query_offsets, key_offsets, _, _, is_causal = arguments
-        return PlainKernels.backward(*inputs, (output, sums), (query_offsets, key_offsets), is_causal)
+        gradients = [torch.empty_like(rows) for rows in inputs[1:]]
+        PlainKernels.backward(*inputs, (output, sums), (query_offsets, key_offsets), is_causal, gradients)
+        return tuple(gradients)
 
     kernels = SimpleNamespace(
         forward=noting("short", PlainKernels.forward), backward=noting("short backward", PlainKernels.backward)

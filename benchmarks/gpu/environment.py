@@ -12,7 +12,7 @@ from benchmarks.gpu.outcomes import Outcome, needed
 from benchmarks.gpu.rows import Check
 from docmt.errors import UserError
 from docmt.gpu_locks import SECONDS_FOR_LIST
-from docmt.models.attention.varlen import find_varlen
+from docmt.models.attention.varlen import find_flash
 from docmt.models.gpus import CAPABILITY_WITH_BFLOAT16, check_gpus
 
 GIB = 1 << 30
@@ -49,7 +49,7 @@ def environment_checks(device: torch.device, n_devices: int) -> dict[str, Check]
     def attention() -> Outcome:
         if capability < CAPABILITY_WITH_BFLOAT16:
             return Outcome("none before capability 8.0: padded attention, several times slower", "measured")
-        return needed(find_varlen() is not None, "variable-length", "this torch lacks it: install torch 2.11 or later")
+        return needed(find_flash() is not None, "variable-length", "this torch lacks it: install torch 2.11 or later")
 
     def compiler() -> Outcome:
         # Triton compiles part of every kernel in C, on the job's machine.

@@ -25,8 +25,13 @@ class BufferSlice:
         return cls(int(view.storage_offset()) * view.itemsize, tuple(view.shape), view.dtype)
 
     def view(self, buffer: Tensor) -> Tensor:
-        """Return the tensor as a view into the buffer, uint8 [bytes]."""
-        return buffer[self.start : self.start + self.n_bytes].view(self.dtype).view(self.shape)
+        """Return a tensor in the memory of the buffer, uint8 [bytes].
+
+        For torch, it is no view of the buffer. A compiled graph could not serve views in other places.
+        """
+        tensor = torch.empty(0, dtype=self.dtype, device=buffer.device)
+        start = self.start // self.dtype.itemsize
+        return tensor.set_(buffer.untyped_storage(), start, self.shape)  # pyright: ignore[reportCallIssue]
 
     @property
     def n_bytes(self) -> int:
@@ -60,7 +65,9 @@ def to_buffer(nest: Any) -> tuple[Any, Tensor]:
 
     def place(tensor: Tensor) -> BufferSlice:
         # −(−a // b) rounds up, in integers.
-        start = places[-1].start + places[-1].n_bytes if places else 0
+        start = 0
+        if places:
+            start = places[-1].start + places[-1].n_bytes
         places.append(BufferSlice(-(-start // ALIGNMENT) * ALIGNMENT, tuple(tensor.shape), tensor.dtype))
         tensors.append(tensor)
         return places[-1]

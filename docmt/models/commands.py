@@ -101,7 +101,9 @@ def import_published(
     src, tgt = src_lang or pair[0], tgt_lang or pair[1]
     if src is None or tgt is None:
         raise UserError(f"{folder}: the languages of the model are unknown: pass --src-lang and --tgt-lang")
-    text = [line for file in keep_pieces_of for line in iterate_lines(file)] if keep_pieces_of else None
+    text = None
+    if keep_pieces_of:
+        text = [line for file in keep_pieces_of for line in iterate_lines(file)]
     save_model(out, import_model(path, languages=(src, tgt), codes=codes, text=text))
 
 

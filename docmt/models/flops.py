@@ -16,7 +16,9 @@ def training_flops(model: Transformer, batch: Batch) -> float:
 
     def attention(module: Attention, slot: Slot, n: int, m: int) -> float:
         has_gate = isinstance(module, FusedAttention) and module.has_gate
-        total = 4.0 * n * width * width if has_gate else 0.0
+        total = 0.0
+        if has_gate:
+            total = 4.0 * n * width * width
         for part in parts(module):
             grouping = batch.layout.grouping(slot, part.pattern)
             pairs = float((grouping.query_lengths_G * grouping.key_lengths_G).sum())

@@ -37,7 +37,9 @@ def check_gpus() -> None:
         if builds and not any(
             (int(b[2]), int(b[3])) <= gpu and (b[1] == "compute" or int(b[2]) == gpu[0]) for b in builds if b
         ):
-            index = "cu126" if gpu < CAPABILITY_OF_WHEELS else "the newest CUDA"
+            index = "the newest CUDA"
+            if gpu < CAPABILITY_OF_WHEELS:
+                index = "cu126"
             raise UserError(
                 f"{torch.cuda.get_device_name(number)} (compute capability {gpu[0]}.{gpu[1]}): torch "
                 f"{torch.__version__} has no kernels for this GPU: install torch from PyTorch's index for {index} "
@@ -58,7 +60,8 @@ def missing_gpus() -> str | None:
     has_gpu = any(DRIVER_FOLDER.glob("gpus/*")) or CONTROL_DEVICE.exists()  # some containers hide the folder
     if is_hidden or not has_gpu:
         return None
-    if (cuda := torch.version.cuda) is None:
+    cuda = torch.version.cuda
+    if cuda is None:
         return f"torch {torch.__version__} is a build for CPUs: install its default build (docs/installation.md)"
     version = DRIVER_FOLDER / "version"
     driver = re.search(r"Kernel Module\D*(\d+)(\.\d+)*", version.read_text() if version.exists() else "")
@@ -76,8 +79,11 @@ def show_driver_to_triton() -> None:
 
     torch has loaded the driver when a GPU is in use. Otherwise nothing is set.
     """
-    libraries = LOADED_LIBRARIES.read_text() if LOADED_LIBRARIES.exists() else ""
-    if driver := re.search(r"(/\S*)/libcuda\.so", libraries):
+    libraries = ""
+    if LOADED_LIBRARIES.exists():
+        libraries = LOADED_LIBRARIES.read_text()
+    driver = re.search(r"(/\S*)/libcuda\.so", libraries)
+    if driver:
         os.environ.setdefault("TRITON_LIBCUDA_PATH", driver[1])
 
 
@@ -96,7 +102,9 @@ class DeviceMeter:
     def joules(self) -> float | None:
         """Return the energy, also for other processes on the card. None if it is not known, as on a CPU."""
         end = _millijoules(self)
-        return None if self._start is None or end is None else (end - self._start) / 1000
+        if self._start is None or end is None:
+            return None
+        return (end - self._start) / 1000
 
     def facts(self) -> dict[str, Any]:
         """Return the facts about a job on this device, for its record. `joules` is absent if it is not known."""
@@ -123,4 +131,6 @@ def _millijoules(meter: DeviceMeter) -> int | None:
         or nvml.nvmlDeviceGetHandleByUUID(identifier.encode(), ctypes.byref(handle))
         or nvml.nvmlDeviceGetTotalEnergyConsumption(handle, ctypes.byref(energy))
     )
-    return None if failed else energy.value
+    if failed:
+        return None
+    return energy.value

@@ -56,7 +56,9 @@ class TrainedModel:
     def languages(self) -> tuple[str, ...]:
         """Languages that a multilingual model translates between. Empty for a model with one language pair."""
         tags = tuple(tag[1:-1] for tag in self.vocabulary.extras if tag not in (GAP_MASK, TOKEN_MASK))
-        return tags if self.model.settings.marks is not None and len(tags) > 2 else ()
+        if self.model.settings.marks is not None and len(tags) > 2:
+            return tags
+        return ()
 
     def for_languages(self, src_lang: str | None, tgt_lang: str | None) -> "TrainedModel":
         """Return the model for another language pair. None keeps a language.
@@ -68,18 +70,17 @@ class TrainedModel:
 
         def spell(lang: str) -> str:
             """Return the model's code for a language, for example `deu` for `de` or `zh` for `zh-CN`."""
-            return (
-                lang
-                if lang in codes
-                else next((code for code in codes if language_of(code) == language_of(lang)), lang)
-            )
+            if lang in codes:
+                return lang
+            return next((code for code in codes if language_of(code) == language_of(lang)), lang)
 
         pair = (spell(src_lang or now[0]), spell(tgt_lang or now[1]))
         if pair == now:
             return self
         if not self.languages:
             raise UserError(f"language pair {'-'.join(pair)}: this model translates {'-'.join(now)} only")
-        if unknown := [lang for lang in pair if lang not in self.languages]:
+        unknown = [lang for lang in pair if lang not in self.languages]
+        if unknown:
             raise UserError(f"language {unknown[0]!r}: this model supports {' '.join(sorted(self.languages))}")
         return replace(self, pipeline=self.pipeline.for_languages(pair))
 
@@ -169,7 +170,9 @@ def _canonical(value: Any, tensors: dict[Any, torch.Tensor]) -> Any:
         return {_canonical(key, tensors): _canonical(item, tensors) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_canonical(item, tensors) for item in value]
-    return sys.intern(value) if isinstance(value, str) else value
+    if isinstance(value, str):
+        return sys.intern(value)
+    return value
 
 
 def weights_digest(weights: Mapping[str, torch.Tensor]) -> str:
@@ -213,7 +216,9 @@ class _NoRandomNumbers(torch.overrides.TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func.__name__ in ("normal_", "uniform_"):
-            return args[0] if args else kwargs["tensor"]
+            if args:
+                return args[0]
+            return kwargs["tensor"]
         return func(*args, **(kwargs or {}))
 
 
@@ -232,7 +237,8 @@ def build_model(settings: ModelSettings, n_symbols: int, weights: Any, *, where:
         if not is_plain(tensors.get(name)) or tensors[name].shape != expected[name].shape
     )
     extra = (f"{name} is not in the model" for name in tensors.keys() - expected.keys())
-    if problem := next(itertools.chain(problems, extra), None):
+    problem = next(itertools.chain(problems, extra), None)
+    if problem:
         raise UserError(f"{where}: weights and settings do not match ({problem}): {mend}")
     # `assign` takes the tensors over: parameters on `meta` have no memory to copy into.
     model.load_state_dict({name: tensors[name].to(torch.float32) for name in expected}, assign=True)
@@ -269,7 +275,9 @@ def load_model(path: Path, *, fingerprint: str | None = None) -> TrainedModel:
     if broken is not None:
         raise UserError(f"{path}: {broken} contains NaN or infinite weights: train it again")
     pipeline = TextPipeline.from_dict(content["pipeline"])
-    bundle = DiscourseBundle.from_dict(content["discourse"], where=str(path)) if "discourse" in content else None
+    bundle = None
+    if "discourse" in content:
+        bundle = DiscourseBundle.from_dict(content["discourse"], where=str(path))
     trained = TrainedModel(model, vocabulary, pipeline, content["instances"], content["provenance"], bundle)
     try:
         trained.limits  # noqa: B018 - checks them

@@ -29,16 +29,19 @@ def dropout(rows: Tensor, probability: float, is_training: bool) -> Tensor:
 def product_dtype(rows: Tensor) -> torch.dtype:
     """Return the dtype for products of these rows with weights: autocast's dtype if autocast is on."""
     device = rows.device.type
-    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else rows.dtype
+    if torch.is_autocast_enabled(device):
+        return torch.get_autocast_dtype(device)
+    return rows.dtype
 
 
 def call_layer(layer: nn.Module, hidden_ND: Tensor, *arguments: Any) -> Tensor:
     """Return `layer(hidden_ND, *arguments)`, equal bit by bit, but with far fewer conversions under autocast.
 
-    Layer norms keep float32 weights, because they compute in float32.
+    Layer norms keep float32 weights, because they compute in float32. In compiled code, weights are converted before,
+    see `convert`.
     """
     dtype = product_dtype(hidden_ND)
-    if torch.compiler.is_compiling() or next(layer.parameters()).dtype == dtype:  # a compiler joins conversions itself
+    if torch.compiler.is_compiling() or next(layer.parameters()).dtype == dtype:
         return layer(hidden_ND, *arguments)
     named = [(name, p) for name, p in layer.named_parameters() if not name.endswith(("norm.weight", "norm.bias"))]
     # One conversion of all weights joined, where autocast would convert each weight by itself.
@@ -46,6 +49,29 @@ def call_layer(layer: nn.Module, hidden_ND: Tensor, *arguments: Any) -> Tensor:
     pieces = flat.split([parameter.numel() for _, parameter in named])
     weights = {name: piece.view(p.shape) for (name, p), piece in zip(named, pieces, strict=True)}
     return functional_call(layer, weights, (hidden_ND, *arguments), tie_weights=False)
+
+
+@torch.library.custom_op("docmt::convert", mutates_args=())
+def convert(tensors: list[Tensor], dtype: torch.dtype) -> list[Tensor]:
+    """Return copies in another dtype. A GPU needs few launches for all, and few for all gradients."""
+    copies = [torch.empty_like(tensor, dtype=dtype) for tensor in tensors]
+    torch._foreach_copy_(copies, tensors)  # pyright: ignore[reportPrivateImportUsage]
+    return copies
+
+
+def _keep_dtype(ctx: Any, inputs: tuple[list[Tensor], torch.dtype], output: list[Tensor]) -> None:
+    ctx.dtype = inputs[0][0].dtype
+    ctx.set_materialize_grads(False)
+
+
+def _convert_gradients(ctx: Any, gradients: list[Tensor | None]) -> tuple[list[Tensor | None], None]:
+    # Weights that a batch does not use have no gradient.
+    converted = iter(convert([part.contiguous() for part in gradients if part is not None], ctx.dtype))
+    return [None if part is None else next(converted) for part in gradients], None
+
+
+convert.register_fake(lambda tensors, dtype: [torch.empty_like(tensor, dtype=dtype) for tensor in tensors])
+convert.register_autograd(_convert_gradients, setup_context=_keep_dtype)
 
 
 CHUNK_SCORES = {"cpu": 2**21, "cuda": 2**26}
@@ -61,4 +87,6 @@ def symbol_scores(hidden_ND: Tensor, table_VD: Tensor, bias_V: Tensor | None) ->
     """Return the scores for all symbols, [N, V], in float32 or a wider input dtype."""
     scores_NV = hidden_ND @ table_VD.T
     scores_NV = scores_NV.to(torch.promote_types(scores_NV.dtype, torch.float32))
-    return scores_NV if bias_V is None else scores_NV + bias_V
+    if bias_V is None:
+        return scores_NV
+    return scores_NV + bias_V

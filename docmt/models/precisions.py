@@ -18,7 +18,9 @@ def fastest_precision(steps: Mapping[str, Callable[[], object]]) -> str:
     """Return the precision whose step is fastest: `float32`, unless another one gains at least `MIN_GAIN`."""
     times = {name: milliseconds(step) for name, step in steps.items()}
     best = min(times, key=times.__getitem__)
-    fastest = best if MIN_GAIN * times[best] <= times["float32"] else "float32"
+    fastest = "float32"
+    if MIN_GAIN * times[best] <= times["float32"]:
+        fastest = best
     durations = ", ".join(f"{time:.2f} in {name}" for name, time in times.items())
     log.info("precision: %s (measured ms per step: %s)", fastest, durations)
     return fastest

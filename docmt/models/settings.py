@@ -38,10 +38,14 @@ class AttentionSettings(Settings):
 
     def pattern(self, layer: int, n_layers: int) -> str:
         """Return the pattern in layer `layer` (from 0) of `n_layers`."""
-        return self.upper if layer >= n_layers - self.upper_layers else self.lower
+        if layer >= n_layers - self.upper_layers:
+            return self.upper
+        return self.lower
 
     def patterns(self) -> set[str]:
-        return {self.lower, self.upper} if self.upper_layers else {self.lower}
+        if self.upper_layers:
+            return {self.lower, self.upper}
+        return {self.lower}
 
 
 class ContextSettings(Settings):
@@ -167,7 +171,9 @@ class ModelSettings(Settings):
     @property
     def n_src_boundaries(self) -> tuple[int, int]:
         """Numbers of boundary tokens before and after a source sentence."""
-        return (1, 1) if self.marks is None else (len(self.marks.src_before), len(self.marks.src_after))
+        if self.marks is None:
+            return (1, 1)
+        return (len(self.marks.src_before), len(self.marks.src_after))
 
     @property
     def needs_trees(self) -> bool:
@@ -176,7 +182,9 @@ class ModelSettings(Settings):
     @property
     def n_before(self) -> int:
         """Number of previous sentences that the context module reads. 0 without such a limit."""
-        return 0 if self.context is None else self.context.sentences or self.context.traits.sentences
+        if self.context is None:
+            return 0
+        return self.context.sentences or self.context.traits.sentences
 
     @property
     def drafts(self) -> bool:
@@ -188,7 +196,9 @@ class ModelSettings(Settings):
         """Layers in the global context encoder, 0 without one."""
         if self.context is None or self.context.kind != "global":
             return 0
-        return self.encoder_layers if self.context.layers is None else self.context.layers
+        if self.context.layers is None:
+            return self.encoder_layers
+        return self.context.layers
 
     @property
     def decodes_sentences_alone(self) -> bool:
@@ -209,7 +219,9 @@ class ModelSettings(Settings):
     @property
     def n_starts(self) -> int:
         """Number of boundary tokens before a target sentence."""
-        return 1 if self.marks is None else len(self.marks.tgt_before)
+        if self.marks is None:
+            return 1
+        return len(self.marks.tgt_before)
 
     def patterns(self) -> set[str]:
         """Return the patterns that occur in any attention."""
@@ -229,9 +241,10 @@ class ModelSettings(Settings):
 
     def check_zero_init(self) -> None:
         """Raise UserError if a model cannot start equal to its sentence model (`init_new_parameters: zero`)."""
-        fusions = [pattern for name in self.patterns() if isinstance(pattern := PATTERNS[name], Fusion)]
-        if not all(fusion.has_gate for fusion in fusions):
-            raise UserError(NO_GATE)
+        for name in self.patterns():
+            pattern = PATTERNS[name]
+            if isinstance(pattern, Fusion) and not pattern.has_gate:
+                raise UserError(NO_GATE)
         context = self.context
         if context is not None and not context.traits.can_start_without_effect:
             raise UserError(
@@ -251,14 +264,20 @@ class ModelSettings(Settings):
         if self.width % (2 * self.heads):
             raise ValueError(f"width {self.width} must be a multiple of 2 × heads ({2 * self.heads})")
         for name, attention in self.attentions.items():
-            side = "encoder" if name == "encoder" else "decoder"
-            if attention.upper_layers > (layers := getattr(self, f"{side}_layers")):
+            side = "decoder"
+            if name == "encoder":
+                side = "encoder"
+            layers = getattr(self, f"{side}_layers")
+            if attention.upper_layers > layers:
                 raise ValueError(
                     f"{name}_attention.upper_layers {attention.upper_layers} is more than {side}_layers {layers}"
                 )
             for pattern in attention.patterns():
-                if name not in (slots := pattern_slots(pattern)):
-                    places = f"{' and '.join(slots)} attention" if slots else "context modules"
+                slots = pattern_slots(pattern)
+                if name not in slots:
+                    places = "context modules"
+                    if slots:
+                        places = f"{' and '.join(slots)} attention"
                     raise ValueError(f"{name}_attention: {pattern} is a pattern for {places}")
             if self.target_stream == "free" and {attention.lower, attention.upper} != {"global"}:
                 raise ValueError(f"target_stream 'free' has no groups, so all {name}_attention must be global")

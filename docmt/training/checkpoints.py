@@ -80,7 +80,9 @@ class CheckpointFolder:
             values |= {"validations_without_gain": 0, "validated_step": -1}
         for validated in filter(None, (state, state["before_end"])):
             validated |= values
-        remedy = "the next validation" if best is None else f"update {best}"
+        remedy = "the next validation"
+        if best is not None:
+            remedy = f"update {best}"
         log.warning(
             "%s: all checkpoints have lost their best weights: resuming after update %d, with the best weights of %s",
             self.folder,
@@ -133,7 +135,9 @@ class CheckpointFolder:
             note = read_json(self._path(name).with_suffix(".json"))
         except UserError:
             return {}
-        return note if isinstance(note, dict) else {}
+        if isinstance(note, dict):
+            return note
+        return {}
 
     def _is_valid(self, name: str) -> bool:
         try:
@@ -148,7 +152,9 @@ class CheckpointFolder:
         try:
             # `weights_only` refuses pickled code.
             content = torch.load(io.BytesIO(self._path(name).read_bytes()), map_location="cpu", weights_only=True)
-            return content if self._fits(name, content) else None
+            if self._fits(name, content):
+                return content
+            return None
         except Exception:  # a file with another content can raise anything
             return None
 

@@ -68,7 +68,8 @@ def train(
     # By default, every process has as many compilers as the machine has cores, up to 32.
     n_compilers = max(threads, min(CORES_PER_GPU, len(os.sched_getaffinity(0)) // max(devices, 1)))
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", str(n_compilers))
-    if (code := launch(sys.argv[1:], devices=devices, nodes=nodes)) is not None:
+    code = launch(sys.argv[1:], devices=devices, nodes=nodes)
+    if code is not None:
         return code
     is_first = not any(int(os.environ.get(name, 0)) for name in ("LOCAL_RANK", "NODE_RANK"))
     if n_processes > 1 and not is_first:  # the first of several processes logs for all

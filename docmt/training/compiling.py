@@ -60,10 +60,12 @@ class CompiledPass:
             n_positions, form = layout.max_positions(), self.settings.form
             form.check_positions(n_positions)  # a graph has no errors to raise
             table_TD = sinusoids(n_positions + form.position_offset, self.settings.width, device=tokens[0].device)
-            layout = CompiledLayout.of(layout, table_TD)
-        arguments = map_leaves((*tokens, layout), _of_any_length)
+            # One tensor may serve several groupings, in this batch but not in others, which would need another graph.
+            *tokens, layout = map_leaves((*tokens, CompiledLayout.of(layout, table_TD)), torch.clone)
+        arguments = *tokens, layout
         try:
             with _options():
+                map_leaves(arguments, _mark_any_length)
                 return self.compiled(*arguments)
         except Exception as error:
             if not self.disable_if_compiler_failed(error):
@@ -117,10 +119,6 @@ def _options() -> Iterator[None]:
         yield
 
 
-def _of_any_length(tensor: Tensor) -> Tensor:
-    from torch import _dynamo as dynamo
-
-    # A batch is one buffer, and torch compiles anew where inputs are views of one. Copies are cheap.
-    copy = tensor.clone()
-    dynamo.mark_dynamic(copy, 0)
-    return copy
+def _mark_any_length(tensor: Tensor) -> Tensor:
+    torch._dynamo.mark_dynamic(tensor, 0)
+    return tensor

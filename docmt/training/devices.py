@@ -65,13 +65,19 @@ def make_fabric(
     # Times differ between processes and sessions: the first process of the first session decides for all.
     fabric, dtype = connect(torch.float32), torch.float32
     if fabric.is_global_zero:
-        folder = CheckpointFolder(checkpoints) if checkpoints else None
-        noted = folder.load_hint("precision", "cpu") if folder else ""
+        folder = None
+        if checkpoints:
+            folder = CheckpointFolder(checkpoints)
+        noted = ""
+        if folder:
+            noted = folder.load_hint("precision", "cpu")
         dtype = DTYPES.get(noted) or product_type(precision, is_gpu=False, width=width)
         if folder and noted not in DTYPES:
             folder.save_hint("precision", "cpu", FABRIC_PRECISIONS[dtype])
     dtype = fabric.broadcast(dtype)
-    return fabric if dtype == torch.float32 else connect(dtype)
+    if dtype == torch.float32:
+        return fabric
+    return connect(dtype)
 
 
 def prepare_cuda(precision: str) -> None:
@@ -100,7 +106,9 @@ def product_type(precision: str, *, is_gpu: bool, width: int) -> torch.dtype:
             return torch.bfloat16
         if precision == "fastest" and capability >= CAPABILITY_WITH_TENSOR_CORES:
             return torch.float16
-        advice = "; fastest uses float16" if capability >= CAPABILITY_WITH_TENSOR_CORES else ""
+        advice = ""
+        if capability >= CAPABILITY_WITH_TENSOR_CORES:
+            advice = "; fastest uses float16"
         log.warning("this GPU has no bfloat16: training in float32, without flash attention%s", advice)
         return torch.float32
     if precision == "bfloat16":
@@ -127,7 +135,9 @@ def _choose_gpu(accelerator: str, devices: int) -> bool:
     """True to train on GPUs. Raises UserError if the visible GPUs are not the requested ones."""
     if accelerator == "cpu":
         return False
-    visible = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    visible = 0
+    if torch.cuda.is_available():
+        visible = torch.cuda.device_count()
     # On a desktop, one of several GPUs may be used. In a Slurm job, more visible GPUs than requested are a mistake.
     if visible == devices or (accelerator == "auto" and visible > devices and "SLURM_JOB_ID" not in os.environ):
         check_gpus()
@@ -143,7 +153,8 @@ def _choose_gpu(accelerator: str, devices: int) -> bool:
         advice = reason or "check `nvidia-smi` and CUDA_VISIBLE_DEVICES"
         message = f"--accelerator gpu: {devices} GPU(s) requested, but none is visible here: {advice}"
         raise UserError(f"{message}, or use --accelerator cpu")
-    if promises := allocated_gpus():
+    promises = allocated_gpus()
+    if promises:
         log.warning(
             "GPUs were allocated (%s), but torch finds none: TRAINING ON THE CPU (--accelerator gpu makes this an "
             "error)",

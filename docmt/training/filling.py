@@ -8,6 +8,7 @@ Shape letters: S packed source tokens, N packed target tokens, G sentences or gr
 """
 
 import pickle
+import struct
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -89,7 +90,7 @@ class FilledBatch:
 
     def write_numbers(self, numbers: list[float]) -> None:
         """Write the numbers of the CPU into the buffer, where they come first."""
-        self.buffer[: 4 * len(numbers)].view(torch.float32).copy_(torch.tensor(numbers))
+        struct.pack_into(f"{len(numbers)}f", self.buffer.numpy(), 0, *numbers)  # pyright: ignore[reportArgumentType]
 
     def views(self, buffer: Tensor, settings: ModelSettings) -> DeviceBatch:
         """Return the batch with views into a copy of the buffer on a device."""
@@ -107,7 +108,9 @@ def fill_up(batch: Batch) -> Batch:
     layout = batch.layout
     settings, n_sentences = layout.settings, layout.n_sentences
     least_src, least_tgt = sum(settings.n_src_boundaries), settings.n_starts
-    count = round_up(n_sentences + 1, SENTENCES) - n_sentences if layout.reads_context else 1
+    count = 1
+    if layout.reads_context:
+        count = round_up(n_sentences + 1, SENTENCES) - n_sentences
     n_src = round_up(len(batch.src_tokens_S) + count * least_src, TOKENS) - len(batch.src_tokens_S)
     n_tgt = round_up(len(batch.tgt_inputs_N) + count * least_tgt, TOKENS) - len(batch.tgt_inputs_N)
     if not layout.reads_context:
@@ -158,7 +161,9 @@ def fill_layout(layout: CompiledLayout) -> CompiledLayout:
     for (slot, pattern), inputs in layout.groupings.items():
         more = (n_more if side == "before" else 0 for side in SIDES[slot])
         groupings[slot, pattern] = fill_inputs(inputs, *more)
-    n_sentences = layout.n_sentences if layout.reads_context else 2
+    n_sentences = 2
+    if layout.reads_context:
+        n_sentences = layout.n_sentences
     return replace(layout, groupings=groupings, indexes=indexes, n_sentences=n_sentences, padded_sizes=sizes)
 
 

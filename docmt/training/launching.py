@@ -124,7 +124,8 @@ def _address(environment: Mapping[str, str], nodes: int) -> dict[str, str]:
             free.bind(("127.0.0.1", 0))
             return {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1]), "NODE_RANK": "0"}
     address = {}
-    if names := environment.get("SLURM_STEP_NODELIST") or environment.get("SLURM_JOB_NODELIST"):
+    names = environment.get("SLURM_STEP_NODELIST") or environment.get("SLURM_JOB_NODELIST")
+    if names:
         job, step = (
             int(re.sub(r"\D", "", environment.get(name, "")) or 0) for name in ("SLURM_JOB_ID", "SLURM_STEP_ID")
         )
@@ -189,7 +190,9 @@ def _processes(arguments: Sequence[str], environment: dict[str, str], n: int) ->
 
     handlers = {number: signal.signal(number, forward) for number in SIGNALS}
     before = int(environment["NODE_RANK"]) * n
-    host = socket.gethostname() if n < int(environment["WORLD_SIZE"]) else ""
+    host = ""
+    if n < int(environment["WORLD_SIZE"]):
+        host = socket.gethostname()
     try:
         for rank in range(n):
             messages = tempfile.TemporaryFile() if before + rank else None  # noqa: SIM115 - closed with its process
@@ -230,11 +233,14 @@ def _wait(processes: list[_Process], reasons: Path, *, node: int = 0, nodes: int
         # srun kills the other nodes as soon as one ends, so the one that can explain the failure must end first.
         time.sleep(SECONDS_FOR_CAUSE * (code == LOST_PEER) + SECONDS_FOR_FIRST * (node > 0))
     _explain(cause)
-    if not causes and (messages := sorted(reasons.iterdir())):
+    messages = [] if causes else sorted(reasons.iterdir())
+    if messages:
         log.error(
             "no process failed by itself; the first lost connection:\n%s", messages[0].read_text(encoding="utf-8")
         )
-    return 128 - code if code < 0 else code
+    if code < 0:
+        return 128 - code
+    return code
 
 
 def _explain(cause: _Process) -> None:

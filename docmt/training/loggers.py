@@ -74,6 +74,8 @@ def make_loggers(names: Sequence[LoggerName], folder: Path, *, run: str) -> Logg
         try:
             loggers[name] = getattr(importlib.import_module(module), cls)(**options[name])
         except Exception as error:  # a foreign package may raise anything
-            advice = f"pip install {packages}: " if isinstance(error, ImportError) else ""
+            advice = ""
+            if isinstance(error, ImportError):
+                advice = f"pip install {packages}: "
             log.warning("training.loggers: %s is left out: %s%s", name, advice, first_line(error))
     return Loggers(loggers)

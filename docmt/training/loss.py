@@ -10,16 +10,21 @@ from typing import Any, NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.func import functional_call
 
-from docmt.models.attention.layout import AttentionLayout, CompiledLayout
+from docmt.models.attention.layout import AnyLayout
+from docmt.models.attention.multi_head import Distances, MultiHeadAttention
 from docmt.models.batch import NO_LABEL, Batch
-from docmt.models.numerics import CHUNK_SCORES, chunks, product_dtype, symbol_scores
+from docmt.models.numerics import chunks, convert, product_dtype, symbol_scores
 from docmt.models.systems.context_transformer import ContextTransformer
 from docmt.models.systems.transformer import Transformer
 
 COMPILED_CHUNKS = ("cuda",)  # kinds of devices on which chunks are compiled, if the model is
 ALIGNED = ("cuda",)  # kinds of devices on which rows of scores begin at multiples of 64
-CHUNK_ROWS = 2048  # most labels of a compiled chunk
+CHUNK_ROWS = 64
+"""Numbers of labels in compiled chunks are multiples."""
+COMPILED_SCORES = 2**29
+"""Maximum scores of a compiled chunk. They and their gradients take 1 GiB each in half precision."""
 
 
 class ValidationSums(NamedTuple):
@@ -43,6 +48,13 @@ class LossModule(nn.Module):
         super().__init__()
         self.model = model
         self.label_smoothing = label_smoothing
+        # Parameters of matrix products, by name.
+        self.halved = [
+            f"{name}.{parameter}"
+            for name, part in model.named_modules()
+            if isinstance(part, nn.Linear | MultiHeadAttention | Distances)
+            for parameter, _ in part.named_parameters(recurse=False)
+        ]
         self.compiled: Callable[[Batch], Tensor] | None = None
         """Computes the loss in place of `forward`."""
 
@@ -59,13 +71,18 @@ class LossModule(nn.Module):
         src_tokens_S: Tensor,
         tgt_inputs_N: Tensor,
         tgt_labels_N: Tensor,
-        layout: AttentionLayout | CompiledLayout,
+        layout: AnyLayout,
         *,
         has_masks: bool = True,
     ) -> Tensor:
         """`forward` for the parts of a batch. `has_masks` false: no label is NO_LABEL, so none is checked."""
-        hidden_ND = self.model(src_tokens_S, tgt_inputs_N, layout)
-        table_VD, bias_V, dtype = self.model.embedding.weight, self.model.output_bias, product_dtype(hidden_ND)
+        table_VD, bias_V = self.model.embedding.weight, self.model.output_bias
+        dtype, weights = product_dtype(table_VD), {}
+        if torch.compiler.is_compiling() and dtype != table_VD.dtype:
+            parameters = dict(self.model.named_parameters())
+            halves = convert([parameters[name] for name in self.halved], dtype)
+            weights = dict(zip(self.halved, halves, strict=True))
+        hidden_ND = functional_call(self.model, weights, (src_tokens_S, tgt_inputs_N, layout), tie_weights=False)
         options = dtype, bias_V, torch.compiler.is_compiling() and hidden_ND.device.type in COMPILED_CHUNKS
         return loss_and_gradients(hidden_ND, table_VD, tgt_labels_N, self.label_smoothing, *options, has_masks)[0]
 
@@ -153,7 +170,9 @@ def loss_and_gradients(
     for hidden_CD, hidden_gradient_CD, labels_C in zip(*rows, strict=True):
         scores_CV = symbol_scores(hidden_CD, table_VD, bias_V)
         total_C = scores_CV.logsumexp(1)
-        is_label_C = labels_C != NO_LABEL if has_masks else None
+        is_label_C = None
+        if has_masks:
+            is_label_C = labels_C != NO_LABEL
         labels_C = labels_C.clamp(min=0) if has_masks else labels_C
         plain_C, uniform_C = _losses(scores_CV, total_C, labels_C)
         if is_label_C is not None:
@@ -202,12 +221,15 @@ loss_and_gradients.register_autograd(_scale_gradients, setup_context=_keep_gradi
 def _in_compiled_chunks(
     hidden_ND: Tensor, table_VD: Tensor, labels_N: Tensor, smoothing: float, dtype: torch.dtype, bias_V: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """`loss_and_gradients` in chunks of equal size, with one compiled graph. The last chunk is padded."""
+    """`loss_and_gradients` in as few chunks as fit, with one compiled graph. The last chunk is padded."""
     n_labels, n_symbols = len(hidden_ND), len(table_VD)
-    n_rows = min(CHUNK_ROWS, max(64, CHUNK_SCORES["cuda"] // n_symbols // 64 * 64))
+    n_chunks = -(-n_labels * n_symbols // COMPILED_SCORES)
+    n_rows = -(-n_labels // (n_chunks * CHUNK_ROWS)) * CHUNK_ROWS
     # cuBLAS takes several times as long when rows of scores begin at any address.
     table_XD = F.pad(table_VD.to(dtype), (0, 0, 0, -n_symbols % 64 if table_VD.device.type in ALIGNED else 0))
-    bias_X = None if bias_V is None else F.pad(bias_V, (0, len(table_XD) - n_symbols))
+    bias_X = None
+    if bias_V is not None:
+        bias_X = F.pad(bias_V, (0, len(table_XD) - n_symbols))
     hidden_RD = F.pad(hidden_ND.to(dtype), (0, 0, 0, -n_labels % n_rows))
     labels_R = F.pad(labels_N, (0, -n_labels % n_rows), value=NO_LABEL)
     loss = torch.zeros((), device=hidden_ND.device)
@@ -216,6 +238,8 @@ def _in_compiled_chunks(
     gradients = []
     for hidden_CD, labels_C in zip(hidden_RD.split(n_rows), labels_R.split(n_rows), strict=True):
         sums = (loss, table_gradient_XD, bias_gradient_X)
+        for rows in (hidden_CD, labels_C):
+            torch._dynamo.mark_dynamic(rows, 0)
         gradients.append(_compiled_chunk()(hidden_CD, table_XD, labels_C, bias_X, sums, n_symbols, smoothing))
     hidden_gradient_ND = torch.cat(gradients)[:n_labels]
     return loss, hidden_gradient_ND, table_gradient_XD[:n_symbols], bias_gradient_X[:n_symbols]
@@ -223,7 +247,7 @@ def _in_compiled_chunks(
 
 @cache
 def _compiled_chunk() -> Callable[..., Tensor]:
-    return torch.compile(_chunk, dynamic=False, fullgraph=True)
+    return torch.compile(_chunk, fullgraph=True)
 
 
 def _chunk(

@@ -67,7 +67,9 @@ def largest_batches(instance_set: InstanceSet, *, max_tokens: int) -> list[np.nd
     tokens = instance_set.n_tokens()
     batches = instance_batches(np.argsort(-tokens, kind="stable"), tokens, max_tokens)
     fullest = max(batches, key=lambda batch: tokens[batch].sum())
-    return [batches[0]] if fullest is batches[0] else [batches[0], fullest]
+    if fullest is batches[0]:
+        return [batches[0]]
+    return [batches[0], fullest]
 
 
 class MicroBatchSize:
@@ -158,7 +160,9 @@ class MicroBatchSize:
         limit = (self.reader.micro_batch_tokens or self.reader.settings.max_batch_tokens) // 2
         self.checkpoints.save_hint("micro_batch_tokens", self.devices, limit)
         is_alone = self.fabric.world_size == 1
-        when = "from now on" if is_alone else "after a restart"
+        when = "after a restart"
+        if is_alone:
+            when = "from now on"
         log.warning("update %d: out of memory: using at most %d tokens at once %s", step, limit, when)
         if is_alone:
             self.reader.micro_batch_tokens = limit

@@ -82,7 +82,9 @@ class TrainingState:
 
     def columns(self) -> list[str]:
         """Return the history columns: fixed ones, then per task if there are several, then per attention."""
-        tasks = self.tasks if len(self.tasks) > 1 else []
+        tasks = []
+        if len(self.tasks) > 1:
+            tasks = self.tasks
         every = [*HISTORY_COLUMNS, *(f"{column}_{task.name}" for column in TASK_COLUMNS for task in tasks)]
         return list(dict.fromkeys([*every, *(name for row in self.history for name in row)]))
 
@@ -143,7 +145,9 @@ class TrainingState:
 
     def without_end(self) -> "TrainingState":
         """Return the state before the final validation, which a longer training would not have run."""
-        return self if self.before_end is None else replace(self, before_end=None, **self.before_end)
+        if self.before_end is None:
+            return self
+        return replace(self, before_end=None, **self.before_end)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -105,12 +105,15 @@ def train(
     state = trainer.state
     facts = {"seed": seed, **checksums, "passes": trainer.passes(), "n_parameters": n_parameters, "precision": used}
     instance_settings = data.train.manifest.get("provenance", {}).get("settings", {})
-    recorded = {"fingerprint": model_fingerprint} if model_fingerprint else {}
+    recorded = {}
+    if model_fingerprint:
+        recorded = {"fingerprint": model_fingerprint}
     provenance = describe(settings=settings.model_dump(), **facts, best_step=state.best_step, steps=state.step)
     save_model(files.out, TrainedModel(model, vocabulary, pipeline, instance_settings, provenance | recorded))
     write_history(files.history, state)
     sessions = [{**asdict(part), "seconds": round(part.seconds, 3)} for part in state.sessions]
     job = {"device": fabric.device.type, "n_devices": fabric.world_size, "n_nodes": nodes, "sessions": sessions}
+    job["graphs"] = "auto" if trainer.graphs is not None else "off"  # as used: not everywhere possible
     job["micro_batch_tokens"] = trainer.reader.micro_batch_tokens or settings.training.max_batch_tokens
     write_job_facts(files.out, **job, checkpoints=folder.name, cpu_seconds=round(cpu_seconds, 1))
     trainer.checkpoints.prune(state.step, keep_checkpoints)  # at last, so that a killed job can resume

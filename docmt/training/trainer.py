@@ -137,7 +137,9 @@ class Trainer:
         state, schedule = self.state, self.schedule
         schedule.start_clock()
         self.module.train()
-        is_quiet = None if self.fabric.is_global_zero else True
+        is_quiet = True
+        if self.fabric.is_global_zero:
+            is_quiet = None
         total = self.settings.max_steps
         with (
             tqdm(desc="train", unit=" update", total=total, initial=state.step, disable=is_quiet) as bar,
@@ -197,7 +199,9 @@ class Trainer:
         self.reader.set_pass_length(number, update.index.epoch, update.n_updates)
         # Dropout is seeded by seed and update, so that a resumed training draws the same numbers. Processes draw
         # different numbers. The first one draws the same as a training on a single device.
-        rank = [fabric.global_rank] if fabric.global_rank else []
+        rank = []
+        if fabric.global_rank:
+            rank = [fabric.global_rank]
         seed = int(np.random.SeedSequence((self.seed, step, *rank)).generate_state(1)[0])
         # Not `torch.manual_seed`, which takes as long as everything else that the CPU does for a recorded update.
         torch.default_generator.manual_seed(seed)
@@ -419,7 +423,9 @@ class Trainer:
     def _resume(self) -> bool:
         """Load the newest valid checkpoint, the same in all processes. Returns False if there is none."""
         is_first, max_step = self.fabric.is_global_zero, self.settings.max_steps
-        content = self.checkpoints.load_newest(max_step=max_step) if is_first else None
+        content = None
+        if is_first:
+            content = self.checkpoints.load_newest(max_step=max_step)
         state = self.fabric.broadcast(None if content is None else content["state"])
         if state is None:
             return False
@@ -427,7 +433,8 @@ class Trainer:
             content = self.checkpoints.load(state["step"])
         self.raw_module.load_state_dict(content["weights"])
         self.optimizer.load_state_dict(content["optimizer"])
-        if scaler := content.get("scaler"):  # of a session in float16
+        scaler = content.get("scaler")
+        if scaler:  # of a session in float16
             self.fabric.strategy.precision.load_state_dict(scaler)
         ended = TrainingState.from_dict(state)
         self.state = ended.without_end()

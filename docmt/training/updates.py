@@ -133,7 +133,9 @@ class UpdateReader:
             # If time is proportional to tokens.
             shares.append(float(1 - loads.mean(1).sum() / loads.max(1).sum()))
         share = max(shares)
-        advice = "" if share <= IDLE_LIMIT else ": raise accumulation_steps or max_batch_tokens, or use fewer devices"
+        advice = ": raise accumulation_steps or max_batch_tokens, or use fewer devices"
+        if share <= IDLE_LIMIT:
+            advice = ""
         log.log(
             logging.WARNING if advice else logging.INFO,
             "%d devices share every update and wait %.1f %% of the time for the busiest device%s",
@@ -176,11 +178,15 @@ class UpdateReader:
 
         # Read: tasks noise instances as they read them. Places are numbers in what was read; lengths count the inputs.
         limit = settings.word_dropout_epochs
-        word_dropout = settings.word_dropout if limit is None or index.passes < limit else 0.0
+        word_dropout = 0.0
+        if limit is None or index.passes < limit:
+            word_dropout = settings.word_dropout
         # Random numbers are drawn in batch order, as many as an instance has tokens. Noise changes that number, so a
         # device that drops words must noise the instances of all devices.
         needs_all = task.noise is not None and word_dropout > 0
-        read_R = np.arange(len(all_B)) if needs_all else mine_M
+        read_R = mine_M
+        if needs_all:
+            read_R = np.arange(len(all_B))
         instance_set, places_R = task.read(all_B[read_R], epoch=index.epoch)
         places_B = np.zeros_like(all_B)
         places_B[read_R] = places_R
@@ -235,11 +241,15 @@ class UpdateReader:
             return batches
         rest = np.concatenate([*batches[n_metered:], np.array([], dtype=np.int64)])
         larger = min(self.micro_batch_tokens, int(tokens[rest].sum()) // self.n_ranks)
-        return batches[:n_metered] + instance_batches(rest, tokens, larger) if larger > max_tokens else batches
+        if larger > max_tokens:
+            return batches[:n_metered] + instance_batches(rest, tokens, larger)
+        return batches
 
     @staticmethod
     def _task_seed(task: int) -> tuple[int, ...]:
-        return (TASK_SEED, task) if task else ()
+        if task:
+            return (TASK_SEED, task)
+        return ()
 
 
 def n_inputs(
@@ -332,7 +342,9 @@ def read_ahead(
     """
     is_cuda = device.type == "cuda"
     if n_workers is None:
-        n_workers = min(N_WORKERS_FOR_A_GPU, len(os.sched_getaffinity(0)) - 1) if is_cuda else 0
+        n_workers = 0
+        if is_cuda:
+            n_workers = min(N_WORKERS_FOR_A_GPU, len(os.sched_getaffinity(0)) - 1)
     loader = DataLoader(
         _Updates(reader, reader.indices(step, tasks)),
         batch_size=None,

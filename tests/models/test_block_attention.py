@@ -6,10 +6,14 @@ import torch
 from core_fixtures import assert_close
 
 from docmt.models.attention import kernels
-from docmt.models.attention.kernels import dense_attention, padded_attention
+from docmt.models.attention.kernels import PaddedInputs, dense_attention, padded_attention
 from docmt.models.attention.patterns import Grouping
 
 LENGTHS = {"full": ([9, 9], [9, 9]), "ragged": ([9, 5, 7], [9, 5, 7]), "window": ([4, 5, 1], [4, 9, 10])}
+
+
+def attend_padded(query, key, value, grouping):
+    return padded_attention(query, key, value, PaddedInputs.of(grouping))
 
 
 def attend(attention, grouping, *, seed=0, dtype=torch.float32):
@@ -32,7 +36,7 @@ def test_blocks_equal_the_dense_formula(lengths, is_causal, max_weights, size, m
     queries, keys = (np.array(n) for n in LENGTHS[lengths])
     starts = np.cumsum(queries) - keys if lengths == "window" else np.cumsum(keys) - keys
     grouping = Grouping.of_ranges(queries, starts, keys, is_causal=is_causal)
-    for result, expected in zip(attend(padded_attention, grouping), attend(dense_attention, grouping), strict=True):
+    for result, expected in zip(attend(attend_padded, grouping), attend(dense_attention, grouping), strict=True):
         assert_close(result, expected)
 
 
@@ -41,6 +45,6 @@ def test_blocks_equal_the_dense_formula(lengths, is_causal, max_weights, size, m
 def test_long_groups_equal_the_dense_formula(is_causal, dtype):
     lengths = np.array([700, 1, 610])
     grouping = Grouping.of_ranges(lengths, np.cumsum(lengths) - lengths, lengths, is_causal=is_causal)
-    results, expected = attend(padded_attention, grouping, dtype=dtype), attend(dense_attention, grouping)
+    results, expected = attend(attend_padded, grouping, dtype=dtype), attend(dense_attention, grouping)
     for a, b in zip(results, expected, strict=True):
         assert_close(a.float(), b, 1e-5 if dtype == torch.float32 else 3e-2)

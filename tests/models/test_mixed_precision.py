@@ -3,6 +3,7 @@ import torch
 from core_fixtures import document_trees, make_batch, make_model, random_documents
 
 from docmt.models import numerics
+from docmt.models.numerics import convert
 from docmt.models.presets import ARCHITECTURES
 from docmt.models.systems import transformer
 from docmt.training.loss import LossModule
@@ -36,3 +37,15 @@ def test_float32_layers_are_called_unchanged(monkeypatch):
     monkeypatch.setattr(numerics, "functional_call", None)
     model = make_model()
     LossModule(model, 0.1)(make_batch(model.settings, random_documents([2]))).backward()
+
+
+def test_joint_conversions_equal_separate_ones():
+    """Unused tensors have no gradient."""
+    tensors = [torch.randn(n, 3, generator=torch.Generator().manual_seed(n)).requires_grad_() for n in (1, 2, 5)]
+    first, second, _ = convert(tensors, torch.bfloat16)
+    gradients = torch.randn(2, 1, 3).bfloat16()
+    torch.autograd.backward((first, second), (gradients[0], gradients[1].expand(2, 3)))
+    assert torch.equal(first, tensors[0].bfloat16())
+    assert torch.equal(tensors[0].grad, gradients[0].float())
+    assert torch.equal(tensors[1].grad, gradients[1].expand(2, 3).float())
+    assert tensors[2].grad is None

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from plain_attention import assert_equal_with_gradients, layout_of, random_inputs, randomize
 from plain_layers import join, read
 
-from docmt.models.attention import patterns, varlen
+from docmt.models.attention import kernels, patterns, varlen
 from docmt.models.attention.kernels import (
+    PaddedInputs,
     attention_entropy,
     dense_attention,
     padded_attention,
     ragged_attention,
-    varlen_attention,
 )
 from docmt.models.attention.multi_head import MultiHeadAttention, build_attention
 from docmt.models.attention.patterns import Grouping
@@ -85,7 +85,7 @@ def test_padded_batches_equal_the_literal_formula(slot, pattern, instances, wind
     inputs = make_inputs(layout, slot)
     grouping = layout.grouping(slot, pattern)
     literal = literal_attention(*inputs, layout, slot, pattern)
-    assert_equal_with_gradients(padded_attention(*inputs, grouping), literal, inputs)
+    assert_equal_with_gradients(padded_attention(*inputs, PaddedInputs.of(grouping)), literal, inputs)
     assert_close(dense_attention(*inputs, grouping), literal)
 
 
@@ -124,7 +124,9 @@ def test_any_list_of_keys_equals_the_dense_mask(groups, is_causal):
         is_causal,
     )
     inputs = rows(grouping.n_queries, 1), rows(15, 2), rows(15, 3)
-    assert_equal_with_gradients(padded_attention(*inputs, grouping), dense_attention(*inputs, grouping), inputs)
+    assert_equal_with_gradients(
+        padded_attention(*inputs, PaddedInputs.of(grouping)), dense_attention(*inputs, grouping), inputs
+    )
 
 
 @pytest.mark.parametrize("slot", ["encoder", "decoder", "cross"])
@@ -240,9 +242,10 @@ def test_example_in_patterns_is_right():
 
 @pytest.mark.parametrize(("slot", "pattern"), SLOTS)
 def test_varlen_path_hands_over_the_right_ranges(monkeypatch, slot, pattern):
-    """A loop replaces the kernel and follows its documentation. Window (−1, 0) is causal at the end."""
+    """A loop replaces the operator. It is causal at the end of groups."""
 
-    def loop(query, key, value, query_offsets, key_offsets, max_q, max_k, *, window_size):
+    def loop(parts, query_offsets, key_offsets, max_q, max_k, is_causal):
+        query, key, value = varlen.unpack(parts)
         assert query_offsets.dtype == key_offsets.dtype == torch.int32
         assert query.is_contiguous()
         assert key.is_contiguous()
@@ -252,14 +255,15 @@ def test_varlen_path_hands_over_the_right_ranges(monkeypatch, slot, pattern):
         outputs = []
         for (a, b), (c, d) in zip(*spans, strict=True):
             scores = torch.einsum("nhk,mhk->hnm", query[a:b], key[c:d]) / math.sqrt(query.shape[2])
-            if window_size == (-1, 0):
+            if is_causal:
                 hidden = ~torch.ones(b - a, d - c, dtype=torch.bool).tril(d - c - (b - a))
                 scores = scores.masked_fill(hidden, -torch.inf)
             outputs.append(torch.einsum("hnm,mhk->nhk", scores.softmax(-1), value[c:d]))
-        return torch.cat(outputs)
+        return torch.cat(outputs), None
 
-    monkeypatch.setattr(varlen, "find_varlen", lambda: loop)
+    monkeypatch.setattr(varlen, "_attend", loop)
+    monkeypatch.setattr(kernels, "kernel_for", lambda *_: "varlen")
     layout = make_layout([[(3, 4), (1, 1), (6, 2), (2, 2)], [(2, 5)]])
     inputs = make_inputs(layout, slot)
-    output = varlen_attention(*inputs, layout.grouping(slot, pattern))
+    output = ragged_attention(*inputs, layout.grouping(slot, pattern))
     assert_equal_with_gradients(output, literal_attention(*inputs, layout, slot, pattern), inputs)

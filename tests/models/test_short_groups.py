@@ -22,7 +22,7 @@ from plain_attention import (
 )
 
 from docmt.models.attention import varlen
-from docmt.models.attention.kernels import distances_of, inputs_for, varlen_attention
+from docmt.models.attention.kernels import distances_of, inputs_for, ragged_attention
 from docmt.models.attention.multi_head import MultiHeadAttention
 from docmt.models.presets import ARCHITECTURES
 
@@ -76,10 +76,17 @@ def test_groups_of_up_to_128_equal_the_formula(kernels, monkeypatch, dtype, widt
     monkeypatch.setattr(kernels, "tile", lambda *_: getattr(kernels, tile))
     inputs, offsets = random_rows(dtype, width, [part[:n_groups] for part in LENGTHS])
     results = kernels.forward(*inputs[1:], offsets, is_causal)
-    our_gradients = kernels.backward(*inputs, results, offsets, is_causal)
+    # In one tensor, as for self-attention, or in two.
+    n, m = len(inputs[1]), len(inputs[2])
+    packed = [inputs[0].new_empty(n, 1, HEADS, width), inputs[0].new_empty(m, 2, HEADS, width)]
+    if n == m:
+        packed = [inputs[0].new_empty(n, 3, HEADS, width)]
+    our_gradients = varlen.unpack(packed)
+    kernels.backward(*inputs, results, offsets, is_causal, our_gradients)
     floats = [rows.float() for rows in inputs]
     expected = PlainKernels.forward(*floats[1:], offsets, is_causal)
-    gradients = PlainKernels.backward(*floats, expected, offsets, is_causal)
+    gradients = [torch.empty_like(rows) for rows in floats[1:]]
+    PlainKernels.backward(*floats, expected, offsets, is_causal, gradients)
     for ours, plain in zip((*results, *our_gradients), (*expected, *gradients), strict=True):
         assert ours.isfinite().all()
         assert (ours.float() - plain).norm() < TOLERANCES[dtype] * plain.norm()
@@ -94,9 +101,9 @@ def test_tiles_fit_the_groups_and_the_device(kernels):
 
 def test_gradients_are_the_same_in_every_run(kernels):
     inputs, offsets = random_rows(torch.float32, 8, [part[:3] for part in LENGTHS])
-    first, second = (
-        kernels.backward(*inputs, kernels.forward(*inputs[1:], offsets, True), offsets, True) for _ in range(2)
-    )
+    first, second = ([torch.empty_like(rows) for rows in inputs[1:]] for _ in range(2))
+    for gradients in (first, second):
+        kernels.backward(*inputs, kernels.forward(*inputs[1:], offsets, True), offsets, True, gradients)
     assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
 
 
@@ -126,7 +133,7 @@ def test_all_patterns_equal_attention_token_by_token(kernels, monkeypatch, slot,
         seen += [list(range(first, first + (m - n + i + 1 if grouping.is_causal else m))) for i in range(n)]
         first += m
     *inputs, adjust = part.inputs(query, memory, grouping)
-    output = varlen_attention(*inputs, grouping, adjust).flatten(1)
+    output = ragged_attention(*inputs, grouping, adjust).flatten(1)
     # Once more: each gradient needs a graph of its own.
     query_NHK, key_MHK, value_MHK, adjust = part.inputs(query, memory, grouping)
     key_PHK, value_PHK = (rows[torch.from_numpy(grouping.key_rows)] for rows in (key_MHK, value_MHK))
@@ -157,9 +164,8 @@ def run(n_groups, n, m, width=8, longest=None):
     if longest is not None:
         lengths = [np.append(part, longest) for part in lengths]
     inputs, offsets = random_rows(torch.float32, width, lengths)
-    arguments = [rows.requires_grad_() for rows in inputs[1:]]
-    output = varlen.attention(*arguments, *offsets, *(int(part.max()) for part in lengths), window_size=(-1, -1))
-    output.sum().backward()
+    parts = [rows[:, None].requires_grad_() for rows in inputs[1:]]
+    varlen._attend(parts, *offsets, *(int(part.max()) for part in lengths), False)[0].sum().backward()
 
 
 @pytest.mark.parametrize(
@@ -181,12 +187,9 @@ def test_short_groups_leave_long_ones_to_flash_attention(taken, monkeypatch, siz
 
 
 def test_an_environment_variable_leaves_all_to_flash_attention(taken, monkeypatch):
-    assert varlen.find_varlen() is varlen.attention
     monkeypatch.setenv(varlen.SWITCH, "flash")
-    assert varlen.find_varlen() is varlen.find_flash()
-    monkeypatch.delenv(varlen.SWITCH)
-    monkeypatch.setattr(varlen, "short_groups", lambda: None)
-    assert varlen.find_varlen() is varlen.find_flash()
+    run(8, 28, 28)
+    assert taken == ["flash", "flash backward"]
 
 
 class Wrong(PlainKernels):
@@ -194,9 +197,8 @@ class Wrong(PlainKernels):
 
     @staticmethod
     def backward(*arguments):
-        gradients = PlainKernels.backward(*arguments)
-        gradients[2][arguments[5][1][1:].long() - 1] = 0
-        return gradients
+        PlainKernels.backward(*arguments)
+        arguments[7][2][arguments[5][1][1:].long() - 1] = 0
 
 
 def broken(*_):
@@ -237,8 +239,8 @@ def test_lack_of_memory_is_raised(taken, monkeypatch):
 def test_the_operator_keeps_the_rules_of_torch(taken):
     """The operator's schema, its shapes without data, and its gradients, including graphs for any length."""
     inputs, offsets = random_rows(torch.float32, 8, [part[:4] for part in LENGTHS])
-    tensors = [rows.detach().clone().requires_grad_() for rows in inputs[1:]]
-    torch.library.opcheck(torch.ops.docmt.varlen_attention.default, (*tensors, *offsets, 33, 40, True))
+    parts = [rows[:, None].detach().clone().requires_grad_() for rows in inputs[1:]]
+    torch.library.opcheck(torch.ops.docmt.varlen_attention.default, (parts, *offsets, 33, 40, True))
 
 
 COMPILE = """

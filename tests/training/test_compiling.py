@@ -23,8 +23,9 @@ from torch._functorch._aot_autograd.autograd_cache import check_cacheable
 from docmt.errors import UserError
 from docmt.models.attention import kernels, varlen
 from docmt.text.vocabulary import BOS, EOS
-from docmt.training import compiling, trainer
+from docmt.training import compiling, filling, trainer
 from docmt.training.compiling import CompiledLoss, compiled_loss
+from docmt.training.filling import FilledBatch
 from docmt.training.loss import LossModule
 
 BATCHES = ([3, 2], [4, 1, 2], [5], [2, 2, 2], [1, 1, 1], [1], [7, 3])
@@ -103,6 +104,22 @@ def test_one_graph_chooses_the_kernels_of_each_batch(kernel, monkeypatch):
     monkeypatch.setattr(varlen, "MEAN_LENGTH", 8)
     compare(LossModule(make_model(**SMALL), 0.1), backend="aot_eager")
     assert set(kernel) == {"short", "short backward", "flash", "flash backward"}
+
+
+@pytest.mark.parametrize("architecture", ["hybrid_context", pytest.param("rst_mix", marks=pytest.mark.slow)])
+def test_one_graph_serves_filled_batches(architecture, monkeypatch):
+    """Their tensors share one buffer."""
+    for name, step in {"TOKENS": 64, "GROUPS": 32, "KEYS": 128, "ROWS": 16}.items():
+        monkeypatch.setattr(filling, name, step)
+    module = LossModule(make_model(architecture, **SMALL), 0.1).eval()
+    backend, graphs = counting("eager")
+    compiled = CompiledLoss(module, backend)
+    for seed, counts in enumerate(BATCHES):
+        filled = FilledBatch.of(batch_of(module.model.settings, counts, seed))
+        batch = filled.views(filled.buffer.clone(), module.model.settings)
+        assert_close(compiled(batch), module(batch))
+    assert compiled.compiled is not None
+    assert len(graphs) == 1
 
 
 def test_one_graph_draws_drafts(monkeypatch):

@@ -7,6 +7,7 @@ from core_fixtures import assert_same_training, run_training
 from plain_attention import take_plain_kernels
 from recorded_operators import OperatorRecorder
 
+from docmt.files import read_json
 from docmt.models.attention import kernels
 from docmt.training import filling, graphs, trainer
 from docmt.training.graphs import UpdateGraphs
@@ -40,6 +41,7 @@ def assert_repeated_equals_computed(train, monkeypatch, *, least, name="", **opt
     """Recorded updates change weights in the same way as plain updates, bit by bit."""
     repeated = train(f"{name} repeated", **options)
     assert OperatorRecorder.n_repeated >= least
+    assert read_json(train.folder / f"{name} repeated/model.job.json")["graphs"] == "auto"
     with monkeypatch.context() as patch:
         patch.setattr(graphs, "MAX_GRAPHS", 0)
         patch.setattr(OperatorRecorder, "record", None)
@@ -160,3 +162,4 @@ def test_impossible_graphs_are_not_recorded(study_files, tmp_path):
     options = {"model": SMALL, "training": {"max_steps": 2}}
     plain = run_training(study_files, tmp_path / "plain", **options)
     assert_same_training(run_training(study_files, tmp_path / "graphs", graphs="auto", **options), plain)
+    assert read_json(tmp_path / "graphs/model.job.json")["graphs"] == "off"

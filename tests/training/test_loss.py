@@ -22,7 +22,7 @@ def inputs(n, dtype=torch.float32, n_symbols=37):
 def uncompiled(monkeypatch):
     """Plain chunks with one size, in a vocabulary that is padded as on a GPU."""
     monkeypatch.setattr(loss, "_compiled_chunk", lambda: loss._chunk)
-    monkeypatch.setattr(loss, "CHUNK_ROWS", 64)
+    monkeypatch.setattr(loss, "COMPILED_SCORES", 64 * 37)
     monkeypatch.setattr(loss, "ALIGNED", ("cpu",))
 
 

@@ -20,13 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from docmt.models.attention.patterns import Grouping
-from docmt.models.attention.varlen import (
-    Adjust,
-    VarlenInputs,
-    compiled_attention,
-    find_varlen,
-    optional_tensor,
-)
+from docmt.models.attention.varlen import Adjust, VarlenInputs, attend_packed, find_flash, optional_tensor
 from docmt.models.buffers import map_leaves
 from docmt.models.gpus import CAPABILITY_WITH_BFLOAT16
 
@@ -76,7 +70,9 @@ class PaddedBatch:
         """Return the batch for groups with these lengths, int64 [g]."""
         n, m = int(query_lengths.max()), int(key_lengths.max())
         is_full = bool((query_lengths == n).all() and (key_lengths == m).all())
-        n_ahead = int((key_lengths - query_lengths).max()) if is_causal else m
+        n_ahead = m
+        if is_causal:
+            n_ahead = int((key_lengths - query_lengths).max())
         if is_full and (not is_causal or n == m):
             return cls(len(query_lengths), n, m, n_ahead, None)
         # The number of keys that each query sees: always the first ones, so a comparison with the column is the mask.
@@ -117,7 +113,9 @@ class PaddedRows:
         packed = packed_rows[items_P[padded]]
         packed_P = np.zeros_like(items_P)
         packed_P[padded] = packed
-        n_packed = int(packed_rows.max()) + 1 if len(packed_rows) else 0
+        n_packed = 0
+        if len(packed_rows):
+            n_packed = int(packed_rows.max()) + 1
         # Only where each packed row is used exactly once can padded rows be put back.
         is_permutation = len(packed) == n_packed and bool(np.bincount(packed, minlength=n_packed).all())
         if is_permutation and np.array_equal(packed_P, np.arange(n_packed)):
@@ -138,6 +136,7 @@ class PaddedInputs:
     keys: PaddedRows
     distances_P: Tensor | None
     positions_N: Tensor | None
+    is_causal: bool
 
     @classmethod
     def of(cls, grouping: Grouping) -> "PaddedInputs":
@@ -145,13 +144,16 @@ class PaddedInputs:
         lengths = grouping.query_lengths_G, grouping.key_lengths_G
         batches = _batch_groups(*lengths)
         queries_P, keys_P = (_pad_items(batches, lengths_G) for lengths_G in lengths)
-        distances_P = None if grouping.distances is None else np.where(keys_P < 0, 0, grouping.distances[keys_P])
+        distances_P = None
+        if grouping.distances is not None:
+            distances_P = np.where(keys_P < 0, 0, grouping.distances[keys_P])
         return cls(
             tuple(PaddedBatch.of(lengths[0][i], lengths[1][i], grouping.is_causal) for i in batches),
             PaddedRows.of(queries_P, np.arange(grouping.n_queries)),
             PaddedRows.of(keys_P, grouping.key_rows),
             optional_tensor(distances_P),
             optional_tensor(grouping.positions_N),
+            grouping.is_causal,
         )
 
     def is_on(self, device: torch.device) -> bool:
@@ -207,18 +209,22 @@ def kernel_for(device: torch.device, dtype: torch.dtype, head_width: int) -> Ker
     fits = dtype in (torch.float16, torch.bfloat16) and head_width % 8 == 0 and head_width <= 256
     if device.type != "cuda" or not fits or torch.cuda.get_device_capability(device) < CAPABILITY_WITH_BFLOAT16:
         return "padded"
-    return "varlen" if find_varlen() is not None else "padded"
+    if find_flash() is not None:
+        return "varlen"
+    return "padded"
 
 
 def ragged_attention(
     query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: AnyGrouping, adjust: Adjust | None = None
 ) -> Tensor:
     """Softmax attention from query groups to their own lists of at least one key. [N, H, K]."""
-    if isinstance(grouping, VarlenInputs):
-        return compiled_attention(query_NHK, key_MHK, value_MHK, grouping, adjust)
-    kernel = kernel_for(query_NHK.device, query_NHK.dtype, query_NHK.shape[2])
-    attend = varlen_attention if kernel == "varlen" else padded_attention
-    return attend(query_NHK, key_MHK, value_MHK, grouping, adjust)
+    inputs = kernel_inputs_of(grouping, query_NHK)
+    if isinstance(inputs, PaddedInputs):
+        return padded_attention(query_NHK, key_MHK, value_MHK, inputs, adjust)
+    if isinstance(grouping, Grouping) and inputs.key_rows_M is None and len(grouping.key_rows) < len(key_MHK):
+        # The backward pass leaves the gradients of rows beyond the last group as they are in memory.
+        key_MHK, value_MHK = (rows[: len(grouping.key_rows)] for rows in (key_MHK, value_MHK))
+    return attend_packed((query_NHK[:, None], key_MHK[:, None], value_MHK[:, None]), inputs, adjust)
 
 
 def kernel_inputs_of(grouping: AnyGrouping, query_NHK: Tensor) -> VarlenInputs | PaddedInputs:
@@ -243,31 +249,18 @@ def dense_attention(query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, group
 
 
 def padded_attention(
-    query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: Grouping, adjust: Adjust | None = None
+    query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, inputs: PaddedInputs, adjust: Adjust | None = None
 ) -> Tensor:
     """Ragged attention with padded batches of groups that have similar sizes."""
-    inputs: PaddedInputs = inputs_for(grouping, "padded", query_NHK.device)
     query_PHK = _pad_rows(query_NHK, inputs.queries)
     key_PHK, value_PHK = _pad_rows(key_MHK, inputs.keys), _pad_rows(value_MHK, inputs.keys)
     if adjust is not None:
         key_PHK, value_PHK = adjust(key_PHK, value_PHK, distances_of(inputs))
     outputs = []
     for batch, query, key, value in _split_batches(inputs, query_PHK, key_PHK, value_PHK):
-        output_gHqK = _batch_attention(query, key, value, batch, grouping.is_causal)
+        output_gHqK = _batch_attention(query, key, value, batch, inputs.is_causal)
         outputs.append(output_gHqK.transpose(1, 2).flatten(0, 1))
     return _unpad_rows(outputs[0] if len(outputs) == 1 else torch.cat(outputs), inputs.queries)
-
-
-def varlen_attention(
-    query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: Grouping, adjust: Adjust | None = None
-) -> Tensor:
-    """Ragged attention with variable-length kernels (CUDA, float16 or bfloat16)."""
-    inputs: VarlenInputs = inputs_for(grouping, "varlen", query_NHK.device)
-    n_seen = len(grouping.key_rows)
-    if inputs.key_rows_M is None and n_seen < len(key_MHK):
-        # Its backward pass leaves the gradients of rows beyond the last group as they are in memory.
-        key_MHK, value_MHK = key_MHK[:n_seen], value_MHK[:n_seen]
-    return compiled_attention(query_NHK, key_MHK, value_MHK, inputs, adjust)
 
 
 @torch.no_grad()
@@ -364,7 +357,9 @@ class BlockAttention(torch.autograd.Function):
 def _blocks(query: Tensor, key: Tensor, n_ahead: int) -> Iterator[tuple[slice, int]]:
     """Yield the queries in every block, with the number of keys that they may see."""
     n, m = query.shape[2], key.shape[2]
-    size = WIDE_BLOCK_QUERIES if n_ahead >= m else BLOCK_QUERIES
+    size = BLOCK_QUERIES
+    if n_ahead >= m:
+        size = WIDE_BLOCK_QUERIES
     for start in range(0, n, size):
         end = min(start + size, n)
         yield slice(start, end), min(m, n_ahead + end)
@@ -399,7 +394,9 @@ def _pad_rows(rows: Tensor, index: PaddedRows) -> Tensor:
 
 def _unpad_rows(rows: Tensor, index: PaddedRows) -> Tensor:
     """Gather padded rows [P, …] into packed rows [N, …]."""
-    return rows if index.packed_P is None else _Unpad.apply(rows, index.padded_N)
+    if index.packed_P is None:
+        return rows
+    return _Unpad.apply(rows, index.padded_N)
 
 
 class _Pad(torch.autograd.Function):

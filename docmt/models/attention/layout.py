@@ -8,6 +8,7 @@ Shape letters: N packed target tokens, S packed source tokens, G sentences in th
 positions, D width.
 """
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -180,39 +181,30 @@ class AttentionLayout:
         lengths = src_lengths_G, np.ones(n_targets), sentences_B
         return AttentionLayout(*lengths, settings=settings, trees=trees, context=context)
 
-    def _copy(
-        self,
-        trees: BatchTrees | None,
-        *,
-        tgt_lengths_G: np.ndarray | None = None,
-        sentences_B: np.ndarray | None = None,
-    ) -> "AttentionLayout":
-        """Return a copy with other trees, with other lengths unless they are None, and with empty caches."""
-        return AttentionLayout(
-            self.src_lengths_G,
-            self.tgt_lengths_G if tgt_lengths_G is None else tgt_lengths_G,
-            self.sentences_B if sentences_B is None else sentences_B,
-            settings=self.settings,
-            trees=trees,
-            documents_B=self.documents_B,
-            context=self.context,
-            drafts=self.drafts,
-        )
+    def _copy(self, **changes: Any) -> "AttentionLayout":
+        """Return a copy with other attributes and empty caches."""
+        layout = copy.copy(self)
+        vars(layout).pop("rows_before", None)
+        vars(layout).update(groupings={}, indexes={}, **changes)
+        return layout
 
     def split_into_sentences(self) -> "AttentionLayout":
         """Return the same sentences as separate instances, without trees. Context modules still see their documents."""
-        layout = self._copy(None, sentences_B=np.ones_like(self.src_lengths_G))
+        layout = self._copy(trees=None, sentences_B=np.ones_like(self.src_lengths_G))
         # The rows of context are the same, and on their device.
         layout.indexes = {key: tensor for key, tensor in self.indexes.items() if key[1] == "row"}
         return layout
 
     def without_tree_mask(self, open_B: np.ndarray) -> "AttentionLayout":
         """Return the layout with more instances open to RST attention, bool [B]."""
-        return self._copy(None if self.trees is None else self.trees.without_tree_mask(open_B))
+        trees = None
+        if self.trees is not None:
+            trees = self.trees.without_tree_mask(open_B)
+        return self._copy(trees=trees)
 
     def map_tensors(self, function: Callable[[Any], Any], *, kind: type = Tensor) -> "AttentionLayout":
         """Return a copy with `function` applied to all cached index tensors, as `map_leaves` does."""
-        layout = self._copy(self.trees)
+        layout = self._copy()
         layout.groupings = map_leaves(self.groupings, function, kind=kind)
         layout.indexes = map_leaves(self.indexes, function, kind=kind)
         layout.drafts = map_leaves(self.drafts, function, kind=kind)
@@ -240,7 +232,9 @@ class AttentionLayout:
             return self.src_lengths_G
         if side == "before":
             return self.rows_before[1]
-        return np.ones_like(self.src_lengths_G) if side == "vectors" else self.tgt_lengths_G
+        if side == "vectors":
+            return np.ones_like(self.src_lengths_G)
+        return self.tgt_lengths_G
 
     def instance_lengths(self, side: Side) -> np.ndarray:
         """Return the items per instance on a side, int64 [B]."""
@@ -266,7 +260,9 @@ class AttentionLayout:
 
     def resolve(self, pattern: str) -> str:
         """Return the pattern that applies to this batch: without trees, tree patterns become `global`."""
-        return "global" if self.trees is None and find_pattern(pattern).needs_trees else pattern
+        if self.trees is None and find_pattern(pattern).needs_trees:
+            return "global"
+        return pattern
 
     def grouping(self, slot: Slot, pattern: str) -> Grouping:
         """Return the grouping for a slot and a single pattern. Fusions have one grouping per part."""
@@ -303,7 +299,7 @@ class AttentionLayout:
 
     def sentence_grouping(self, slot: Slot, pattern: str) -> Grouping:
         """Return a grouping with one row per target sentence instead of one row per target token."""
-        return self._copy(self.trees, tgt_lengths_G=np.ones_like(self.tgt_lengths_G)).grouping(slot, pattern)
+        return self._copy(tgt_lengths_G=np.ones_like(self.tgt_lengths_G)).grouping(slot, pattern)
 
     def index(self, side: Side, kind: IndexKind, device: torch.device) -> Tensor:
         """Return an index tensor for a side, int64, cached per device. See `IndexKind`."""
@@ -353,13 +349,16 @@ class AttentionLayout:
         kinds: set[tuple[Side, IndexKind]] = {(side, self.settings.positions) for side in ("src", "tgt")}
         if self.settings.form.learned_sentences is not None:
             kinds.add(("src", "number"))
-        if (context := self.settings.context) is not None and self.reads_context:
+        context = self.settings.context
+        if context is not None and self.reads_context:
             kinds |= {("src", context.positions), *context.traits.indexes}
         return kinds
 
     def attention_parts(self) -> list[tuple[Slot, str]]:
         """Return slot and pattern of all attentions that the model computes."""
-        context = self.settings.context if self.reads_context else None
+        context = None
+        if self.reads_context:
+            context = self.settings.context
         return [*(context.traits.attentions if context else ())] + [
             (slot, part)
             for slot, attention in self.settings.attentions.items()
@@ -421,3 +420,7 @@ class CompiledLayout:
 
     def index(self, side: Side, kind: IndexKind, device: torch.device) -> Tensor:
         return self.indexes[side, kind]
+
+
+AnyLayout = AttentionLayout | CompiledLayout
+"""Layout of a batch, in plain or compiled code."""

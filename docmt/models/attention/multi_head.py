@@ -19,14 +19,13 @@ from typing_extensions import override
 from docmt.errors import UserError
 from docmt.models.attention.kernels import AnyGrouping, AttentionInputs, kernel_inputs_of, ragged_attention
 from docmt.models.attention.patterns import MAX_SENTENCES, NO_GATE, PATTERNS, Fusion
+from docmt.models.attention.varlen import VarlenInputs, attend_packed, unpack
 from docmt.models.numerics import product_dtype
 
 Groupings = Callable[[str], AnyGrouping]
 """Returns the grouping for a pattern in one attention slot."""
-
 Attend = Callable[["MultiHeadAttention", Tensor], Tensor]
 """Runs one multi-head attention on queries [N, D]. Keys and values are known to the function. Returns [N, D]."""
-
 INHERITED = "group"
 """The part in a fused attention that corresponds to an attention with one pattern."""
 
@@ -71,6 +70,8 @@ class MultiHeadAttention(nn.Module):
     def forward(self, query_ND: Tensor, memory_MD: Tensor | None, groupings: Groupings) -> Tensor:
         """Attend from `query_ND` to `memory_MD`, or to itself without a memory. Returns [N, D]."""
         grouping = groupings(self.pattern)
+        if self.distances is None and isinstance(grouping, VarlenInputs):
+            return self.out(attend_packed(self.project_packed(query_ND, memory_MD), grouping).flatten(1))
         query_NHK, key_MHK, value_MHK, adjust = self.inputs(query_ND, memory_MD, grouping)
         output_NHK = ragged_attention(query_NHK, key_MHK, value_MHK, grouping, adjust)
         if self.distances is not None:
@@ -85,15 +86,16 @@ class MultiHeadAttention(nn.Module):
 
     def project(self, query_ND: Tensor, memory_MD: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """Return queries [N, H, K], and keys and values [M, H, K]. Without a memory, all come from the queries."""
+        return unpack(self.project_packed(query_ND, memory_MD))  # pyright: ignore[reportReturnType]
+
+    def project_packed(self, query_ND: Tensor, memory_MD: Tensor | None) -> tuple[Tensor, ...]:
+        """Return queries, keys and values as [N, 3, H, K], or with a memory as [N, 1, H, K] and [M, 2, H, K]."""
         if memory_MD is None:
-            projected = F.linear(query_ND, self.in_weight, self.in_bias)
-            query_NHK, key_NHK, value_NHK = projected.unflatten(1, (3, self.heads, -1)).unbind(1)
-            return query_NHK, key_NHK, value_NHK
+            return (F.linear(query_ND, self.in_weight, self.in_bias).unflatten(1, (3, self.heads, -1)),)
         # Split once: the gradients of two slices would each be a whole matrix.
         weights, biases = self._in_parts()
-        query_NHK = F.linear(query_ND, weights[0], biases[0]).unflatten(1, (self.heads, -1))
-        key_MHK, value_MHK = F.linear(memory_MD, weights[1], biases[1]).unflatten(1, (2, self.heads, -1)).unbind(1)
-        return query_NHK, key_MHK, value_MHK
+        query_N1HK = F.linear(query_ND, weights[0], biases[0]).unflatten(1, (1, self.heads, -1))
+        return query_N1HK, F.linear(memory_MD, weights[1], biases[1]).unflatten(1, (2, self.heads, -1))
 
     def project_query(self, query_ND: Tensor) -> Tensor:
         """Return queries [N, H, K]."""

@@ -146,7 +146,9 @@ class Grouping:
         first_query = first_key = 0
         for n, m in zip(self.query_lengths_G.tolist(), self.key_lengths_G.tolist(), strict=True):
             # The last query of a causal group sees all m keys: the triangle is aligned at its lower right corner.
-            visible = np.tri(n, m, m - n, dtype=bool) if self.is_causal else True
+            visible = True
+            if self.is_causal:
+                visible = np.tri(n, m, m - n, dtype=bool)
             mask[first_query : first_query + n, self.key_rows[first_key : first_key + m]] = visible
             first_query, first_key = first_query + n, first_key + m
         return mask
@@ -386,7 +388,9 @@ NO_GATE = (
 def part_names(name: str) -> tuple[str, ...]:
     """Return the patterns in a fusion. For a pattern, return its own name."""
     pattern = PATTERNS[name]
-    return pattern.parts if isinstance(pattern, Fusion) else (name,)
+    if isinstance(pattern, Fusion):
+        return pattern.parts
+    return (name,)
 
 
 def can_start_from(name: str, initial_name: str) -> bool:

@@ -139,9 +139,10 @@ def short_groups_backward(
     gradient, query, key, value, output, sums, query_gradient, key_gradient, value_gradient,
     query_offsets, key_offsets, gradient_stride, gradient_head,
     query_stride, query_head, key_stride, key_head, value_stride, value_head, n_rows, scale,
+    query_row, key_row, value_row,
     heads: tl.constexpr, width: tl.constexpr, is_causal: tl.constexpr, B: tl.constexpr, P: tl.constexpr,
 ):  # fmt: skip
-    """Compute the gradients of queries, keys and values for one head in one group."""
+    """Compute the gradients of queries, keys and values, which have row strides, for one head in one group."""
     head, first_query, first_key, n, m = _own_group(query_offsets, key_offsets, heads)
     stride = heads * width  # of tensors that were made here
     gradient += _place(first_query, gradient_stride, head, gradient_head)
@@ -149,9 +150,9 @@ def short_groups_backward(
     key += _place(first_key, key_stride, head, key_head)
     value += _place(first_key, value_stride, head, value_head)
     output += _place(first_query, stride, head, width)
-    query_gradient += _place(first_query, stride, head, width)
-    key_gradient += _place(first_key, stride, head, width)
-    value_gradient += _place(first_key, stride, head, width)
+    query_gradient += _place(first_query, query_row, head, width)
+    key_gradient += _place(first_key, key_row, head, width)
+    value_gradient += _place(first_key, value_row, head, width)
     sums += _place(head, n_rows, first_query, 1)
     for j in range(0, m, B):
         key_BP = _load(key, j, m, key_stride, width, B, P)
@@ -170,9 +171,9 @@ def short_groups_backward(
             key_sum += tl.dot(tl.trans(slopes), query_BP, input_precision="ieee")
             if m <= B:  # one tile has all keys, so that the gradient of its queries is complete
                 products = tl.dot(slopes, key_BP, input_precision="ieee")
-                _store(query_gradient, products, i, n, stride, width, B, P)
-        _store(key_gradient, key_sum, j, m, stride, width, B, P)
-        _store(value_gradient, value_sum, j, m, stride, width, B, P)
+                _store(query_gradient, products, i, n, query_row, width, B, P)
+        _store(key_gradient, key_sum, j, m, key_row, width, B, P)
+        _store(value_gradient, value_sum, j, m, value_row, width, B, P)
     if m > B:
         for i in range(0, n, B):
             query_BP, gradient_BP, sums_B, inner = _queries(
@@ -189,7 +190,7 @@ def short_groups_backward(
                     query_BP, key_BP, value_BP, gradient_BP, sums_B, inner, i, j, n, m, scale, is_causal, B
                 )
                 query_sum += tl.dot(slopes.to(key_BP.dtype), key_BP, input_precision="ieee")
-            _store(query_gradient, query_sum, i, n, stride, width, B, P)
+            _store(query_gradient, query_sum, i, n, query_row, width, B, P)
 
 
 def forward(
@@ -204,13 +205,15 @@ def forward(
 
 def backward(
     gradient_NHK: Tensor, query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, results: Sequence[Tensor],
-    offsets: Sequence[Tensor], is_causal: bool,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Return gradients of queries, keys and values. `results` come from `forward`."""
+    offsets: Sequence[Tensor], is_causal: bool, gradients: Sequence[Tensor],
+) -> None:  # fmt: skip
+    """Write the gradients of queries, keys and values. `results` come from `forward`.
+
+    The gradients may be parts of one tensor, for example [N, 3, H, K].
+    """
     inputs = gradient_NHK, query_NHK, key_MHK, value_MHK
-    query, key, value = (rows.new_empty(rows.shape) for rows in inputs[1:])
-    _launch(short_groups_backward, inputs, (*results, query, key, value), offsets, is_causal)
-    return query, key, value
+    row_strides = [rows.stride(0) for rows in gradients]
+    _launch(short_groups_backward, inputs, (*results, *gradients), offsets, is_causal, row_strides)
 
 
 def tile(n_rows: int, n_groups: int, width: int, capability: tuple[int, int]) -> tuple[int, int]:
@@ -222,18 +225,23 @@ def tile(n_rows: int, n_groups: int, width: int, capability: tuple[int, int]) ->
     """
     if n_rows <= SHORTEST[0] * n_groups:
         return SHORTEST
-    return LARGE if capability[0] == HOPPER and width <= 64 else MIDDLE
+    if capability[0] == HOPPER and width <= 64:
+        return LARGE
+    return MIDDLE
 
 
 @functools.cache
 def _capability(device: torch.device) -> tuple[int, int]:
-    return torch.cuda.get_device_capability(device) if device.type == "cuda" else (0, 0)
+    if device.type == "cuda":
+        return torch.cuda.get_device_capability(device)
+    return (0, 0)
 
 
 def _launch(
-    kernel: Any, inputs: Sequence[Tensor], outputs: Sequence[Tensor], offsets: Sequence[Tensor], is_causal: bool
-) -> None:
-    """Run a kernel for every group and head. Input strides are arguments, other tensors are contiguous."""
+    kernel: Any, inputs: Sequence[Tensor], outputs: Sequence[Tensor], offsets: Sequence[Tensor], is_causal: bool,
+    row_strides: Sequence[int] = (),
+) -> None:  # fmt: skip
+    """Run a kernel for every group and head. Strides of inputs and rows of gradients are arguments."""
     inputs = [rows if rows.stride(2) == 1 else rows.contiguous() for rows in inputs]
     n_rows, heads, width = inputs[-3].shape
     strides = [stride for rows in inputs for stride in rows.stride()[:2]]
@@ -242,7 +250,7 @@ def _launch(
     rows, warps = tile(max(n_rows, len(inputs[-1])), n_groups, width, _capability(inputs[-1].device))
     with torch.cuda.device_of(inputs[-3]):
         kernel[(n_groups * heads,)](
-            *inputs, *outputs, *offsets, *strides, n_rows, width**-0.5,
+            *inputs, *outputs, *offsets, *strides, n_rows, width**-0.5, *row_strides,
             heads=heads, width=width, is_causal=is_causal, B=rows, P=padded,
             # Several stages would hold several tiles of a loop in shared memory, and most loops have one turn.
             num_warps=warps, num_stages=1,

@@ -1,6 +1,8 @@
 """Variable-length attention on GPUs: flash attention for long groups, Triton kernels for short ones.
 
 A single operator serves both and chooses at run time, so that a compiled graph is the same for batches of all lengths.
+It reads packed tensors [rows, n, H, K] that contain queries, keys and values in this order: one tensor with n = 3 for
+self-attention, two with n = 1 and n = 2, or three. Gradients have the same form, so that no kernel joins them.
 
 Shape letters: N packed queries, M packed keys, H heads, K head width, G groups, P keys in group order.
 """
@@ -10,7 +12,7 @@ import inspect
 import itertools
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
@@ -42,7 +44,7 @@ Adjust = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 
 @dataclass
 class VarlenInputs:
-    """Grouping on a device: index tensors for variable-length kernels, and the kernel that reads them.
+    """Grouping on a device: index tensors for variable-length kernels.
 
     Attributes:
         query_offsets, key_offsets: int32 [G + 1].
@@ -58,13 +60,10 @@ class VarlenInputs:
     distances_P: Tensor | None
     positions_N: Tensor | None
     is_causal: bool
-    kernel: Callable[..., Any]
 
     @classmethod
     def of(cls, grouping: Grouping) -> "VarlenInputs":
         """Return the index tensors for a grouping, on the CPU."""
-        kernel = find_varlen()
-        assert kernel is not None, "asked for only where this torch has it"
         # Flash attention takes int32 offsets only.
         queries, keys = (offsets_of(n).astype(np.int32) for n in (grouping.query_lengths_G, grouping.key_lengths_G))
         # Keys that are in order already need no gather, which would copy all of them in every layer.
@@ -78,7 +77,6 @@ class VarlenInputs:
             distances_P=optional_tensor(grouping.distances),
             positions_N=optional_tensor(grouping.positions_N),
             is_causal=grouping.is_causal,
-            kernel=kernel,
         )
 
     def is_on(self, device: torch.device) -> bool:
@@ -87,22 +85,29 @@ class VarlenInputs:
 
 def optional_tensor(array: np.ndarray | None) -> Tensor | None:
     """Return the array as a tensor that shares its memory, or None."""
-    return None if array is None else torch.from_numpy(array)
+    if array is None:
+        return None
+    return torch.from_numpy(array)
 
 
-def compiled_attention(
-    query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, inputs: VarlenInputs, adjust: Adjust | None = None
-) -> Tensor:
-    """`varlen_attention` in compiled code."""
-    if inputs.key_rows_M is not None:
-        key_MHK, value_MHK = (rows.index_select(0, inputs.key_rows_M) for rows in (key_MHK, value_MHK))
-    if adjust is not None:
-        assert inputs.distances_P is not None, "the pattern has distances"
-        key_MHK, value_MHK = adjust(key_MHK, value_MHK, inputs.distances_P)
+def unpack(parts: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Return queries [N, H, K], and keys and values [M, H, K], from packed tensors."""
+    return tuple(rows for part in parts for rows in part.unbind(1))
+
+
+def attend_packed(parts: Sequence[Tensor], inputs: VarlenInputs, adjust: Adjust | None = None) -> Tensor:
+    """Softmax attention from query groups to their keys, [N, H, K], from packed tensors."""
+    if inputs.key_rows_M is not None or adjust is not None:
+        query_N1HK, *memory = parts if len(parts) > 1 else parts[0].split((1, 2), 1)
+        if inputs.key_rows_M is not None:
+            memory = [rows.index_select(0, inputs.key_rows_M) for rows in memory]
+        if adjust is not None:
+            assert inputs.distances_P is not None, "the pattern has distances"
+            key_PHK, value_PHK = unpack(memory)
+            memory = [rows[:, None] for rows in adjust(key_PHK, value_PHK, inputs.distances_P)]
+        parts = [query_N1HK, *memory]
     offsets = inputs.query_offsets, inputs.key_offsets, inputs.max_queries, inputs.max_keys
-    # −1 is no limit, so (−1, 0) is causal. Queries are aligned with the last keys, as in `Grouping`.
-    window_size = (-1, 0) if inputs.is_causal else (-1, -1)
-    return inputs.kernel(query_NHK, key_MHK, value_MHK, *offsets, window_size=window_size)
+    return _attend(list(parts), *offsets, inputs.is_causal)[0]
 
 
 @functools.cache
@@ -115,14 +120,9 @@ def find_flash() -> Callable[..., Any] | None:
     except ImportError:  # an older torch: the padded path serves every device
         return None
     function = getattr(varlen, "varlen_attn", None)
-    return function if function is not None and "window_size" in inspect.signature(function).parameters else None
-
-
-def find_varlen() -> Callable[..., Any] | None:
-    """Return variable-length attention with the arguments of torch's `varlen_attn`, or None if torch lacks it."""
-    if find_flash() is None or os.environ.get(SWITCH) == "flash" or short_groups() is None:
-        return find_flash()
-    return attention
+    if function is not None and "window_size" in inspect.signature(function).parameters:
+        return function
+    return None
 
 
 @functools.cache
@@ -135,11 +135,6 @@ def short_groups() -> ModuleType | None:
         return None
 
 
-def attention(query_NHK: Tensor, *others: Any, window_size: tuple[int, int]) -> Tensor:
-    """Variable-length attention with the arguments of torch's `varlen_attn`. Causal with window (−1, 0)."""
-    return _attend(query_NHK, *others, window_size == (-1, 0))[0]
-
-
 def has_short_groups(n_rows: int, n_groups: int, max_rows: int) -> bool:
     """True if groups are so short that Triton kernels are faster than flash attention."""
     return n_rows <= MEAN_LENGTH * n_groups and max_rows <= MAX_LENGTH
@@ -150,13 +145,16 @@ def kernels_for(query_NHK: Tensor, key_MHK: Tensor, query_offsets: Tensor, max_r
     n_rows, n_groups = max(len(query_NHK), len(key_MHK)), len(query_offsets) - 1
     if not has_short_groups(n_rows, n_groups, max_rows) or query_NHK.shape[2] > MAX_HEAD_WIDTH:
         return None
+    if os.environ.get(SWITCH) == "flash":
+        return None
     return tried_short_groups(query_NHK.device, query_NHK.dtype, *query_NHK.shape[1:])
 
 
 @functools.cache
 def tried_short_groups(device: torch.device, dtype: torch.dtype, heads: int, width: int) -> ModuleType | None:
     """Return the kernels for short groups if they run and agree with flash attention in a small test, made once."""
-    if (kernels := short_groups()) is None:
+    kernels = short_groups()
+    if kernels is None:
         return None
     # Groups of no, one and several tiles, with and without keys before the queries. Short ones have another tile.
     short, long = [[0, 1, 21, 16, 9], [0, 3, 23, 16, 9]], [[0, 1, 21, 32, 70], [0, 3, 40, 32, 75]]
@@ -182,7 +180,8 @@ def _compare(
     rows = torch.randn(4, sizes[1], *shape, generator=torch.Generator().manual_seed(1)).to(device, dtype)
     gradient, query, key, value = rows[0, : sizes[0]], rows[1, : sizes[0]], rows[2], rows[3]
     results = kernels.forward(query, key, value, offsets, is_causal)
-    gradients = kernels.backward(gradient, query, key, value, results, offsets, is_causal)
+    gradients = [torch.empty_like(part) for part in (query, key, value)]
+    kernels.backward(gradient, query, key, value, results, offsets, is_causal, gradients)
     flash = _flash_forward(query, key, value, *offsets, *longest, is_causal)
     expected = _flash_backward(gradient, query, key, value, *flash, *offsets, *longest, is_causal)
     for ours, theirs in zip((results[0], *gradients), (flash[0], *expected), strict=True):
@@ -193,27 +192,33 @@ def _compare(
 
 @torch.library.custom_op("docmt::varlen_attention", mutates_args=())
 def _attend(
-    query: Tensor, key: Tensor, value: Tensor, query_offsets: Tensor, key_offsets: Tensor,
-    max_queries: int, max_keys: int, is_causal: bool,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+    parts: list[Tensor], query_offsets: Tensor, key_offsets: Tensor, max_queries: int, max_keys: int, is_causal: bool
+) -> tuple[Tensor, Tensor]:
     """Return the output [N, H, K] and log-sums of exponentiated scores, float32 [H, N]."""
+    query, key, value = unpack(parts)
     offsets, longest = (query_offsets, key_offsets), (max_queries, max_keys)
-    if (kernels := kernels_for(query, key, query_offsets, max(longest))) is None:
+    kernels = kernels_for(query, key, query_offsets, max(longest))
+    if kernels is None:
         return _flash_forward(query, key, value, *offsets, *longest, is_causal)
     return kernels.forward(query, key, value, offsets, is_causal)
 
 
 @torch.library.custom_op("docmt::varlen_attention_backward", mutates_args=())
 def _differentiate(
-    gradient: Tensor, query: Tensor, key: Tensor, value: Tensor, output: Tensor, sums: Tensor,
+    gradient: Tensor, parts: list[Tensor], output: Tensor, sums: Tensor,
     query_offsets: Tensor, key_offsets: Tensor, max_queries: int, max_keys: int, is_causal: bool,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Return gradients of queries, keys and values."""
-    inputs, results = (gradient, query, key, value), (output, sums)
+) -> list[Tensor]:  # fmt: skip
+    """Return gradients of the packed tensors."""
+    query, key, value = unpack(parts)
     offsets, longest = (query_offsets, key_offsets), (max_queries, max_keys)
-    if (kernels := kernels_for(query, key, query_offsets, max(longest))) is None:
-        return _flash_backward(*inputs, *results, *offsets, *longest, is_causal)
-    return kernels.backward(*inputs, results, offsets, is_causal)
+    kernels = kernels_for(query, key, query_offsets, max(longest))
+    if kernels is None:
+        results = output, sums, *offsets, *longest
+        rows = iter(_flash_backward(gradient, query, key, value, *results, is_causal))
+        return [torch.stack([next(rows) for _ in range(part.shape[1])], 1) for part in parts]
+    gradients = [part.new_empty(part.shape) for part in parts]
+    kernels.backward(gradient, query, key, value, (output, sums), offsets, is_causal, unpack(gradients))
+    return gradients
 
 
 def _flash_forward(*arguments: Any) -> tuple[Tensor, Tensor]:
@@ -230,16 +235,22 @@ def _flash_backward(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    *tensors, ctx.max_queries, ctx.max_keys, ctx.is_causal = inputs
-    ctx.save_for_backward(*tensors[:3], *output, *tensors[3:])
+    parts, *offsets, ctx.max_queries, ctx.max_keys, ctx.is_causal = inputs
+    ctx.save_for_backward(*output, *offsets, *parts)
     ctx.set_materialize_grads(False)  # nothing asks for gradients of the sums
 
 
-def _backward(ctx: Any, gradient: Tensor, _: None) -> tuple[Tensor | None, ...]:
-    gradients = _differentiate(gradient, *ctx.saved_tensors, ctx.max_queries, ctx.max_keys, ctx.is_causal)
-    return *gradients, None, None, None, None, None
+def _backward(ctx: Any, gradient: Tensor, _: None) -> tuple[list[Tensor] | None, ...]:
+    output, sums, query_offsets, key_offsets, *parts = ctx.saved_tensors
+    lengths = query_offsets, key_offsets, ctx.max_queries, ctx.max_keys, ctx.is_causal
+    return _differentiate(gradient, parts, output, sums, *lengths), None, None, None, None, None
 
 
-_attend.register_fake(lambda q, *_: (q.new_empty(q.shape), q.new_empty(q.shape[1::-1], dtype=torch.float32)))
-_differentiate.register_fake(lambda _, *rows: tuple(x.new_empty(x.shape) for x in rows[:3]))
+@_attend.register_fake
+def _(parts: list[Tensor], *_: Any) -> tuple[Tensor, Tensor]:
+    n, _n_parts, heads, width = parts[0].shape
+    return parts[0].new_empty(n, heads, width), parts[0].new_empty(heads, n, dtype=torch.float32)
+
+
+_differentiate.register_fake(lambda _, parts, *__: [part.new_empty(part.shape) for part in parts])
 _attend.register_autograd(_backward, setup_context=_keep)

@@ -47,7 +47,8 @@ class ModelEntry(Settings):
 
     @model_validator(mode="after")
     def _files_fit(self) -> "ModelEntry":
-        if other := sorted(self.sha256.keys() - {*self.files, CONFIG}):
+        other = sorted(self.sha256.keys() - {*self.files, CONFIG})
+        if other:
             raise ValueError(f"sha256 has {other[0]!r}, which is not under `files`")
         self.sources()
         return self
@@ -55,18 +56,24 @@ class ModelEntry(Settings):
     @property
     def pair(self) -> tuple[str, str] | None:
         """Source and target language for a model with one language pair, otherwise None."""
-        return (self.languages[0], self.languages[1]) if len(self.languages) == 2 else None
+        if len(self.languages) == 2:
+            return (self.languages[0], self.languages[1])
+        return None
 
     @property
     def kind(self) -> Literal["download", "manual"]:
         """`download`, or `manual` if the user has to obtain it, as for corpora."""
-        return "download" if self.url else "manual"
+        if self.url:
+            return "download"
+        return "manual"
 
     def sources(self) -> dict[str, SourceFile]:
         """Return its files, config.json last. Raises ValueError if the model has neither a URL nor `obtain`."""
         files = {}
         for name in (*self.files, CONFIG):
-            urls = [self.url.format(version=self.version, file=name)] if self.url else []
+            urls = []
+            if self.url:
+                urls = [self.url.format(version=self.version, file=name)]
             # No file is larger than all files together. Twice that, because the size is rounded.
             limit = {"most_bytes": 2_000_000 * self.megabytes}
             values = {"addresses": [{"url": url} for url in urls], "obtain": self.obtain} | limit
@@ -102,7 +109,9 @@ def study_folder(name: str) -> str:
 
 def published_folder(name: str) -> str:
     """Return the folder that a study reads: `study_folder` for a catalog model, otherwise the name itself."""
-    return study_folder(name) if is_published(name) else name
+    if is_published(name):
+        return study_folder(name)
+    return name
 
 
 def fetch_model(name: str, out: Path, *, mirror: Path | None = None) -> dict[str, str]:

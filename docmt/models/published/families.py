@@ -124,9 +124,9 @@ def read_settings(folder: Path) -> ModelSettings:
         if name not in ACTIVATIONS:
             raise UserError(f"{where}: activation_function {name!r} is not supported; known: {', '.join(ACTIVATIONS)}")
         # null would mean sinusoids here
-        positions = (
-            {"learned_positions": config["max_position_embeddings"] or 0} if family.has_learned_positions else {}
-        )
+        positions = {}
+        if family.has_learned_positions:
+            positions = {"learned_positions": config["max_position_embeddings"] or 0}
         values = {
             "encoder_layers": config["encoder_layers"],
             "decoder_layers": config["decoder_layers"],
@@ -194,7 +194,10 @@ def read_weights(folder: Path) -> dict[str, Any]:
 
                 weights |= load_file(path)
             else:
-                if zipfile.is_zipfile(path) and (damaged := zipfile.ZipFile(path).testzip()) is not None:
+                damaged = None
+                if zipfile.is_zipfile(path):
+                    damaged = zipfile.ZipFile(path).testzip()
+                if damaged is not None:
                     raise ValueError(f"the checksum of {damaged} in it differs")  # which torch ignores
                 weights |= torch.load(path, map_location="cpu", weights_only=True)
         except Exception as error:  # both libraries raise many kinds of errors for damaged files
@@ -213,11 +216,11 @@ def convert_weights(published: dict[str, Any], settings: ModelSettings, rows: li
 
     def take(name: str) -> "Tensor":
         tensor = published[name]
-        if not is_plain(tensor) or not (numbers := tensor.float()).isfinite().all():
+        if not is_plain(tensor) or not tensor.float().isfinite().all():
             raise UserError(
                 f"{name} in the published weights contains NaN or infinite values: download the files again"
             )
-        return numbers
+        return tensor.float()
 
     try:
         index = torch.tensor(rows)

@@ -45,7 +45,9 @@ def import_model(
         codes=published.subword_codes(languages),
     )
     if codes and not published.language_symbols:
-        marks = settings.marks.model_copy(update={"src_before": [codes[1]]}) if settings.marks else None
+        marks = None
+        if settings.marks:
+            marks = settings.marks.model_copy(update={"src_before": [codes[1]]})
         settings = settings.model_copy(update={"marks": marks})
     subwords = None
     if text is not None:  # whichever language a sentence is in

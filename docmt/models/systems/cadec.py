@@ -114,10 +114,14 @@ class SecondDecoder(ContextModule):
         """Return the `translated` states of drafts as long as the target."""
         layout, n_given = target.layout, self.settings.n_starts - 1
         sentences_N = layout.index("tgt", "in_batch", labels_N.device)
-        noise_N = torch.rand(labels_N.shape, device=labels_N.device) if self.training else None
+        noise_N = None
+        if self.training:
+            noise_N = torch.rand(labels_N.shape, device=labels_N.device)
 
         def draw(states_ND: Tensor) -> Tensor:
-            compute = _traced_words if torch.compiler.is_compiling() else draw_words
+            compute = draw_words
+            if torch.compiler.is_compiling():
+                compute = _traced_words
             table_VD, bias_V, dtype = model.embedding.weight, model.output_bias, product_dtype(states_ND)
             words_N = compute(states_ND.to(dtype), table_VD.to(dtype), bias_V, noise_N)
             return torch.where(positions_N < n_given, labels_N, words_N)
@@ -159,7 +163,8 @@ def draw_words(hidden_ND: Tensor, table_VD: Tensor, bias_V: Tensor | None, noise
     Without noise, the most likely words are returned.
     """
     words = []
-    for number, hidden_CD in enumerate(parts := chunks(hidden_ND, len(table_VD))):
+    parts = chunks(hidden_ND, len(table_VD))
+    for number, hidden_CD in enumerate(parts):
         scores_CV = symbol_scores(hidden_CD, table_VD, bias_V)
         if noise_N is None:
             words.append(scores_CV.argmax(1))

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from docmt.models.attention.kernels import ragged_attention
-from docmt.models.attention.layout import AttentionLayout, CompiledLayout
+from docmt.models.attention.layout import AnyLayout
 from docmt.models.attention.multi_head import MultiHeadAttention
 from docmt.models.attention.patterns import Slot
 from docmt.models.layers import DecoderLayer, EncoderLayer
@@ -37,7 +37,7 @@ class SourceBatch:
 
     tokens_S: Tensor
     embedded_SD: Tensor
-    layout: AttentionLayout | CompiledLayout
+    layout: AnyLayout
     layers: Sequence[EncoderLayer]
     embed: Callable[..., Tensor]
 
@@ -53,8 +53,8 @@ class TargetBatch:
     embedded_ND: Tensor
     states_ND: Tensor
     memory_SD: Tensor
-    layout: AttentionLayout | CompiledLayout
-    decode: Callable[[Tensor, Tensor, AttentionLayout | CompiledLayout], Tensor]
+    layout: AnyLayout
+    decode: Callable[[Tensor, Tensor, AnyLayout], Tensor]
 
 
 class ContextReader(ABC):
@@ -83,7 +83,7 @@ class ContextReader(ABC):
 class PackedReader(ContextReader):
     """Reads context for all tokens on a side at once. `slot` is for attention to the context states."""
 
-    layout: AttentionLayout | CompiledLayout
+    layout: AnyLayout
     side: Literal["src", "tgt"]
     device: torch.device
     rows_CD: Tensor | None = None
@@ -118,18 +118,20 @@ class DecoderPass:
     rows_CD: Tensor | None = None
     slots: tuple[Slot, Slot] = ("cross", "tgt_before")
 
-    def run(
-        self, hidden_ND: Tensor, layout: AttentionLayout | CompiledLayout, norm: Callable[[Tensor], Tensor]
-    ) -> Tensor:
+    def run(self, hidden_ND: Tensor, layout: AnyLayout, norm: Callable[[Tensor], Tensor]) -> Tensor:
         """Return states for embedded target tokens, [N, D] → [N, D]. `norm` follows the last layer."""
         context, (slot, rows_slot) = self.context, self.slots
         groupings = partial(layout.grouping, "decoder"), partial(layout.grouping, slot)
         reader = PackedReader(layout, "tgt", hidden_ND.device, self.rows_CD, rows_slot)
         for number, layer in enumerate(self.layers):
-            between = None if context is None else partial(context.in_decoder, number, reader=reader)
+            between = None
+            if context is not None:
+                between = partial(context.in_decoder, number, reader=reader)
             hidden_ND = call_layer(layer, hidden_ND, self.memory_MD, *groupings, between)
         hidden_ND = norm(hidden_ND)
-        return hidden_ND if context is None else context.after_decoder(hidden_ND, reader)
+        if context is None:
+            return hidden_ND
+        return context.after_decoder(hidden_ND, reader)
 
 
 class ContextModule(nn.Module):

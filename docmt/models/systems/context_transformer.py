@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from docmt.models.attention.layout import AttentionLayout, CompiledLayout
+from docmt.models.attention.layout import AnyLayout
 from docmt.models.numerics import call_layer, product_dtype
 from docmt.models.settings import ModelSettings
 from docmt.models.systems.cadec import SecondDecoder
@@ -52,22 +52,26 @@ class ContextTransformer(Transformer):
         return super()._build_decoder()
 
     @override
-    def encode(self, src_tokens_S: Tensor, layout: AttentionLayout | CompiledLayout) -> Tensor:
+    def encode(self, src_tokens_S: Tensor, layout: AnyLayout) -> Tensor:
         """Return encoder states [S, D] for int64 token ids [S], followed by context states if the module has any."""
         if not layout.reads_context:
             return super().encode(src_tokens_S, layout)
         hidden_SD = embedded_SD = self._embed(src_tokens_S, layout, "src")
         source = SourceBatch(src_tokens_S, embedded_SD, layout, self.encoder_layers, self._embed)
-        rows_CD = self.context.before_encoder(source) if self.context.has_context_states else None
+        rows_CD = None
+        if self.context.has_context_states:
+            rows_CD = self.context.before_encoder(source)
         reader = PackedReader(layout, "src", src_tokens_S.device, rows_CD)
         for number, layer in enumerate(self.encoder):
             between = partial(self.context.in_encoder, number, reader=reader)
             hidden_SD = call_layer(layer, hidden_SD, partial(layout.grouping, "encoder"), between)
         hidden_SD = self.context.after_encoder(source, self.encoder_norm(hidden_SD))
-        return hidden_SD if rows_CD is None else torch.cat((hidden_SD, rows_CD))
+        if rows_CD is None:
+            return hidden_SD
+        return torch.cat((hidden_SD, rows_CD))
 
     @override
-    def decode(self, tgt_inputs_N: Tensor, memory_SD: Tensor, layout: AttentionLayout | CompiledLayout) -> Tensor:
+    def decode(self, tgt_inputs_N: Tensor, memory_SD: Tensor, layout: AnyLayout) -> Tensor:
         if not layout.reads_context:
             return super().decode(tgt_inputs_N, memory_SD, layout)
         memory_SD = memory_SD.to(product_dtype(memory_SD))  # once for all layers
@@ -78,7 +82,7 @@ class ContextTransformer(Transformer):
         target = TargetBatch(tgt_inputs_N, embedded_ND, states_ND, memory_SD, layout, super().decode)
         return self.context.decode_again(self, target)
 
-    def first_pass(self, memory_SD: Tensor, layout: AttentionLayout | CompiledLayout) -> DecoderPass:
+    def first_pass(self, memory_SD: Tensor, layout: AnyLayout) -> DecoderPass:
         """Return the decoder pass with the context module, or without it if the module is for a second pass.
 
         `memory_SD` comes from `encode`.
@@ -103,5 +107,7 @@ class ContextTransformer(Transformer):
 
 def build_transformer(settings: ModelSettings, n_symbols: int, n_specials: int = N_SPECIALS) -> Transformer:
     """Return a new model for the settings. Arguments as `Transformer`."""
-    kind = Transformer if settings.context is None else ContextTransformer
+    kind = ContextTransformer
+    if settings.context is None:
+        kind = Transformer
     return kind(settings, n_symbols, n_specials)

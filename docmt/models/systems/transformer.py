@@ -20,7 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from docmt.models.attention.layout import AttentionLayout, CompiledLayout
+from docmt.models.attention.layout import AnyLayout, CompiledLayout
 from docmt.models.attention.multi_head import Attention
 from docmt.models.attention.patterns import Side
 from docmt.models.layers import ENCODER_LAYERS, DecoderLayer, EncoderLayer
@@ -58,7 +58,9 @@ class Inputs(nn.Module):
         share the last one.
         """
         # A search can write more words than there are learned positions: all further ones share the last vector.
-        numbers_N = positions_N + self.offset if self.offset else positions_N
+        numbers_N = positions_N
+        if self.offset:
+            numbers_N = positions_N + self.offset
         if self.positions is not None:
             numbers_N = numbers_N.clamp(max=len(table_TD) - 1)
         hidden_ND = embedded_ND + table_TD[numbers_N].to(embedded_ND.dtype)
@@ -110,18 +112,18 @@ class Transformer(nn.Module):
             for i in range(n)
         )
 
-    def forward(self, src_tokens_S: Tensor, tgt_inputs_N: Tensor, layout: AttentionLayout | CompiledLayout) -> Tensor:
+    def forward(self, src_tokens_S: Tensor, tgt_inputs_N: Tensor, layout: AnyLayout) -> Tensor:
         """Return decoder states [N, D] for the target inputs, teacher-forced."""
         return self.decode(tgt_inputs_N, self.encode(src_tokens_S, layout), layout)
 
-    def encode(self, src_tokens_S: Tensor, layout: AttentionLayout | CompiledLayout) -> Tensor:
+    def encode(self, src_tokens_S: Tensor, layout: AnyLayout) -> Tensor:
         """Return encoder states [S, D] for int64 token ids [S]."""
         hidden_SD = self._embed(src_tokens_S, layout, "src")
         for layer in self.encoder:
             hidden_SD = call_layer(layer, hidden_SD, partial(layout.grouping, "encoder"))
         return self.encoder_norm(hidden_SD)
 
-    def decode(self, tgt_inputs_N: Tensor, memory_SD: Tensor, layout: AttentionLayout | CompiledLayout) -> Tensor:
+    def decode(self, tgt_inputs_N: Tensor, memory_SD: Tensor, layout: AnyLayout) -> Tensor:
         """Return decoder states [N, D] for int64 token ids [N]. `memory_SD` comes from `encode`."""
         memory_SD = memory_SD.to(product_dtype(memory_SD))  # once for all layers
         hidden_ND = self._embed(tgt_inputs_N, layout, "tgt")
@@ -130,9 +132,7 @@ class Transformer(nn.Module):
             hidden_ND = call_layer(layer, hidden_ND, memory_SD, *groupings)
         return self.decoder_norm(hidden_ND)
 
-    def _embed(
-        self, tokens_N: Tensor, layout: AttentionLayout | CompiledLayout, side: Side, *, within: Positions | None = None
-    ) -> Tensor:
+    def _embed(self, tokens_N: Tensor, layout: AnyLayout, side: Side, *, within: Positions | None = None) -> Tensor:
         inputs = self.tgt_inputs if side == "tgt" else self.src_inputs
         if isinstance(layout, CompiledLayout):
             table_TD = layout.table_TD if inputs.positions is None else inputs.positions.weight
@@ -142,7 +142,9 @@ class Transformer(nn.Module):
             table_TD = inputs.table(n_positions, tokens_N.device)
         positions_N = layout.positions(side, tokens_N.device, within=within)
         has_numbers = inputs.sentences is not None and side == "src"
-        numbers_N = layout.index("src", "number", tokens_N.device) if has_numbers else None
+        numbers_N = None
+        if has_numbers:
+            numbers_N = layout.index("src", "number", tokens_N.device)
         return self._add_positions(inputs, tokens_N, positions_N, table_TD, numbers_N)
 
     def embed(self, tokens_N: Tensor, positions_N: Tensor, *, n_positions: int) -> Tensor:
