@@ -4,9 +4,9 @@ Usage: `python benchmarks/against_han.py --code FOLDER`
 
 FOLDER is a checkout of github.com/idiap/HAN_NMT (tested with 2564826). The script loads the modules from there, because
 their license is the GPL 3. It prints JSON lines with the largest output difference, first for the unchanged code, and
-then after changing parts that docs/baseline-deviations.md lists to docmt's version. These parts are the norm (the authors' code
-divides by the unbiased deviation), the feed-forward module (the authors' code has a norm before it and a residual), and
-the bias of the gate.
+then after changing parts that docs/baseline-deviations.md lists to docmt's version. These parts are the norm (the
+authors' code divides by the unbiased deviation), the feed-forward module (the authors' code has a norm before it and a
+residual), and the bias of the gate.
 """
 
 import argparse

@@ -29,6 +29,7 @@ from docmt.models.attention.kernels import kernel_for
 from docmt.models.batch import Batch
 from docmt.models.flops import training_flops
 from docmt.models.gpus import CAPABILITY_WITH_BFLOAT16
+from docmt.models.numerics import CHUNK_SCORES
 from docmt.models.systems.context_transformer import build_transformer
 from docmt.training.compiling import CompiledLoss, compiled_loss
 from docmt.training.devices import prepare_cuda
@@ -173,8 +174,9 @@ class Speed:
         is_compiled = graph is not None and graph.compiled is not None  # unless the compiler failed in this update
         table_VD = model.embedding.weight.detach()
         hidden_ND = torch.randn(len(batch.tgt_labels_N), table_VD.shape[1], device=self.device, dtype=self.dtype)
-        arguments = hidden_ND, table_VD, batch.tgt_labels_N, 0.1, self.dtype, model.output_bias, is_compiled
-        loss, *_ = self._profiled(lambda: loss_and_gradients(*arguments))
+        arguments = hidden_ND, table_VD, batch.tgt_labels_N, 0.1, self.dtype, model.output_bias
+        chunk_scores = CHUNK_SCORES["cuda"] if is_compiled else 0
+        loss, *_ = self._profiled(lambda: loss_and_gradients(*arguments, chunk_scores))
         # The compiler changes all kernel names except attention and matrix products.
         alone, *_ = self._profiled(lambda: self._update(states, batch, optimizer))
         share = {"loss": loss.total() / used.total(), **{name: alone[name] / used.total() for name in CLASSES}}

@@ -15,7 +15,7 @@ from torch.func import functional_call
 from docmt.models.attention.layout import AnyLayout
 from docmt.models.attention.multi_head import Distances, MultiHeadAttention
 from docmt.models.batch import NO_LABEL, Batch
-from docmt.models.numerics import chunks, convert, product_dtype, symbol_scores
+from docmt.models.numerics import CHUNK_SCORES, chunks, convert, product_dtype, symbol_scores
 from docmt.models.systems.context_transformer import ContextTransformer
 from docmt.models.systems.transformer import Transformer
 
@@ -23,7 +23,7 @@ COMPILED_CHUNKS = ("cuda",)  # kinds of devices on which chunks are compiled, if
 ALIGNED = ("cuda",)  # kinds of devices on which rows of scores begin at multiples of 64
 CHUNK_ROWS = 64
 """Numbers of labels in compiled chunks are multiples."""
-COMPILED_SCORES = 2**29
+CHUNK_SCORES_WITH_FEW_LAUNCHES = 2**29
 """Maximum scores of a compiled chunk. They and their gradients take 1 GiB each in half precision."""
 
 
@@ -48,6 +48,11 @@ class LossModule(nn.Module):
         super().__init__()
         self.model = model
         self.label_smoothing = label_smoothing
+        self.few_launches = False
+        """Compiled code converts all weights by one operator, and computes the loss in one chunk if it fits.
+
+        This takes fewer launches of kernels and more memory. It is for updates recorded as graphs.
+        """
         # Parameters of matrix products, by name.
         self.halved = [
             f"{name}.{parameter}"
@@ -78,13 +83,16 @@ class LossModule(nn.Module):
         """`forward` for the parts of a batch. `has_masks` false: no label is NO_LABEL, so none is checked."""
         table_VD, bias_V = self.model.embedding.weight, self.model.output_bias
         dtype, weights = product_dtype(table_VD), {}
-        if torch.compiler.is_compiling() and dtype != table_VD.dtype:
+        if torch.compiler.is_compiling() and self.few_launches and dtype != table_VD.dtype:
             parameters = dict(self.model.named_parameters())
             halves = convert([parameters[name] for name in self.halved], dtype)
             weights = dict(zip(self.halved, halves, strict=True))
         hidden_ND = functional_call(self.model, weights, (src_tokens_S, tgt_inputs_N, layout), tie_weights=False)
-        options = dtype, bias_V, torch.compiler.is_compiling() and hidden_ND.device.type in COMPILED_CHUNKS
-        return loss_and_gradients(hidden_ND, table_VD, tgt_labels_N, self.label_smoothing, *options, has_masks)[0]
+        chunk_scores = 0
+        if torch.compiler.is_compiling() and hidden_ND.device.type in COMPILED_CHUNKS:
+            chunk_scores = CHUNK_SCORES_WITH_FEW_LAUNCHES if self.few_launches else CHUNK_SCORES["cuda"]
+        options = self.label_smoothing, dtype, bias_V, chunk_scores, has_masks
+        return loss_and_gradients(hidden_ND, table_VD, tgt_labels_N, *options)[0]
 
     @torch.no_grad()
     def validate(self, batch: Batch, states: Callable[[Batch], Tensor] | None = None) -> "ValidationSums":
@@ -148,18 +156,18 @@ def loss_and_gradients(
     smoothing: float,
     dtype: torch.dtype,
     bias_V: Tensor | None = None,
-    is_compiled: bool = False,
+    chunk_scores: int = 0,
     has_masks: bool = True,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Label-smoothed cross-entropy of the scores h Wᵀ + b, summed, float32, and its gradients. Scores are not kept.
 
     As `F.cross_entropy(h @ W.T + b, labels, label_smoothing=…, reduction="sum")` without rows whose label is NO_LABEL.
     The gradient with respect to the scores of a chunk is softmax − (1 − ε) · one-hot − ε / V. `dtype` is that of the
-    matrix products. Without a bias b, the gradient of the bias has no entries. `is_compiled`: chunks go through
-    `torch.compile`. `has_masks` false: no row has NO_LABEL.
+    matrix products. Without a bias b, the gradient of the bias has no entries. `chunk_scores` above 0: chunks of at
+    most this number of scores go through `torch.compile`. `has_masks` false: no row has NO_LABEL.
     """
-    if is_compiled:
-        return _in_compiled_chunks(hidden_ND, table_VD, labels_N, smoothing, dtype, bias_V)
+    if chunk_scores:
+        return _in_compiled_chunks(hidden_ND, table_VD, labels_N, smoothing, dtype, bias_V, chunk_scores)
     n_symbols = len(table_VD)
     table_gradient_VD = torch.zeros_like(table_VD)
     bias_gradient_V = table_VD.new_empty(0) if bias_V is None else table_VD.new_zeros(n_symbols)
@@ -195,7 +203,7 @@ def loss_and_gradients(
 
 
 @loss_and_gradients.register_fake
-def _(hidden_ND, table_VD, labels_N, smoothing, dtype, bias_V=None, is_compiled=False, has_masks=True):
+def _(hidden_ND, table_VD, labels_N, smoothing, dtype, bias_V=None, chunk_scores=0, has_masks=True):
     bias_gradient_V = table_VD.new_empty(0 if bias_V is None else len(table_VD))
     hidden_gradient_ND = torch.empty_like(hidden_ND, dtype=dtype)
     return hidden_ND.new_empty((), dtype=torch.float32), hidden_gradient_ND, torch.empty_like(table_VD), bias_gradient_V
@@ -219,11 +227,17 @@ loss_and_gradients.register_autograd(_scale_gradients, setup_context=_keep_gradi
 
 
 def _in_compiled_chunks(
-    hidden_ND: Tensor, table_VD: Tensor, labels_N: Tensor, smoothing: float, dtype: torch.dtype, bias_V: Tensor | None
+    hidden_ND: Tensor,
+    table_VD: Tensor,
+    labels_N: Tensor,
+    smoothing: float,
+    dtype: torch.dtype,
+    bias_V: Tensor | None,
+    chunk_scores: int,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """`loss_and_gradients` in as few chunks as fit, with one compiled graph. The last chunk is padded."""
     n_labels, n_symbols = len(hidden_ND), len(table_VD)
-    n_chunks = -(-n_labels * n_symbols // COMPILED_SCORES)
+    n_chunks = -(-n_labels * n_symbols // chunk_scores)
     n_rows = -(-n_labels // (n_chunks * CHUNK_ROWS)) * CHUNK_ROWS
     # cuBLAS takes several times as long when rows of scores begin at any address.
     table_XD = F.pad(table_VD.to(dtype), (0, 0, 0, -n_symbols % 64 if table_VD.device.type in ALIGNED else 0))

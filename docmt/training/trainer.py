@@ -87,6 +87,7 @@ class Trainer:
         self.graphs: UpdateGraphs | None = None
         if graphs == "auto":
             self.graphs = update_graphs(self._compute, self.optimizer, model.settings, kernel=kernel, fabric=fabric)
+        self.raw_module.few_launches = self.graphs is not None
         self.reader = UpdateReader(
             self.tasks,
             model.settings,
@@ -269,7 +270,7 @@ class Trainer:
         """
         if self.graphs is not None:
             log.warning("training continues without CUDA graphs: %s", str(failure).partition("\n")[0])
-            self.graphs, self.reader.fills = None, False
+            self.graphs, self.reader.fills, self.raw_module.few_launches = None, False, False
             return True
         if isinstance(failure, OutOfMemory) and failure.n_instances > 1:
             return self.micro_batch_size.halve(self.state.step + 1)

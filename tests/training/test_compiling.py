@@ -156,9 +156,11 @@ def test_documents_and_sentences_without_context_are_two_graphs():
     assert len(graphs) == 2
 
 
-def test_one_graph_in_mixed_precision():
+@pytest.mark.parametrize("few_launches", [False, True])
+def test_one_graph_in_mixed_precision(few_launches):
     """With the backward pass."""
     module = LossModule(make_model(**SMALL).train(), 0.1)
+    module.few_launches = few_launches
     with torch.autocast("cpu", torch.bfloat16):
         compare(module, backend="aot_eager", tolerance=0.05)
 
