@@ -188,29 +188,21 @@ class Units:
 
 
 class DocumentUnits:
-    """Sentences, paragraphs and lengths of a document.
+    """Sentences and paragraphs of a document.
 
     Attributes:
         n_edus: number of EDUs.
         sentences: EDUs by sentence.
         paragraphs: EDUs by paragraph, if known.
-        paragraph_first, paragraph_last: first and last sentence in the same paragraph, per sentence. Empty if
-            paragraphs are unknown.
-        word_offsets: number of words before every EDU, then the total number of words.
     """
 
     def __init__(self, document: DiscourseDocument) -> None:
         self.n_edus = len(document.edus)
         self.sentences = Units([edu.sentence for edu in document.edus])
-        self.word_offsets = [0, *itertools.accumulate(edu.end - edu.start for edu in document.edus)]
         self.paragraphs: Units | None = None
-        self.paragraph_first, self.paragraph_last = [], []
         if document.paragraphs is not None:
-            sentences = range(len(document.sentences))
-            number_of = [bisect.bisect_right(document.paragraphs, sentence) - 1 for sentence in sentences]
-            grouped = Units(number_of)
-            self.paragraph_first, self.paragraph_last = grouped.first, grouped.last
-            self.paragraphs = Units([number_of[edu.sentence] for edu in document.edus])
+            starts = document.paragraphs
+            self.paragraphs = Units([bisect.bisect_right(starts, edu.sentence) - 1 for edu in document.edus])
 
     def level(self, left: int, right: int) -> int:
         """Return the level of the boundary between two EDUs, or of a span with this first and last EDU."""

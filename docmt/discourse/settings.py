@@ -98,8 +98,6 @@ class NeuralSettings(Settings):
     """Width of the BiLSTM over the EDUs of a document, per direction."""
     hidden_width: int = Field(default=128, ge=1)
     """Width of the hidden layers of both classifiers."""
-    feature_width: int = Field(default=64, ge=1)
-    """Width of the embeddings of structural features."""
     pair_width: int = Field(default=24, ge=1)
     """Width of the vectors that compare two EDUs."""
     epochs: int = Field(default=12, ge=1)
@@ -114,12 +112,8 @@ class NeuralSettings(Settings):
     """Dropout on pooled word states."""
     hidden_dropout: float = Field(default=0.25, ge=0, lt=1)
     """Dropout on EDU vectors and on the hidden layers of the action classifier."""
-    feature_dropout: float = Field(default=0.1, ge=0, lt=1)
-    """Dropout of whole structural features in the action classifier."""
     relation_dropout: float = Field(default=0.45, ge=0, lt=1)
     """Dropout on the hidden layers of the relation classifier."""
-    relation_feature_dropout: float = Field(default=0.3, ge=0, lt=1)
-    """Dropout of whole structural features in the relation classifier."""
     paragraph_dropout: float = Field(default=0.35, ge=0, le=1)
     """Share of training documents whose paragraphs are hidden in an epoch, so that the parser also works without
     paragraphs."""

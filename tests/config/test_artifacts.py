@@ -15,12 +15,12 @@ RUN = ("smoke", "rst_mix", "1")
 GOLDEN = {
     "split": "c0a168315d5f",
     "subwords": "e9dd722d63f4",
-    "trees": "dd2fb30b4f70",
-    "instances": "e719fde7a27b",
-    "model": "0165effbbde6",
-    "hypotheses": "2963925d8b3e",
-    "probabilities": "cac120f7609c",
-    "scores": "fb6f7824679d",
+    "trees": "3fa5e87423c3",
+    "instances": "d8b4bfbb9840",
+    "model": "d98861466350",
+    "hypotheses": "95a31aaffc54",
+    "probabilities": "a9a144d9a055",
+    "scores": "216c302210cf",
 }
 
 

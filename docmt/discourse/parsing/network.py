@@ -1,9 +1,8 @@
 """The parser network: an encoder for EDUs in their document, and two classifiers over EDU spans.
 
 Shapes: E EDUs in a batch, W their words, D word state width, K queries, R encoded EDU width, H hidden width, Q states
-or nodes to classify, L slots (EDU positions in a state), F features, C classes, B documents, T maximum number of EDUs
-per document, P comparison width, J slot columns (L × H), I feature rows of a state or node, V feature width,
-M ensemble members.
+or nodes to classify, L slots (EDU positions in a state), C classes, B documents, T maximum number of EDUs per document,
+P comparison width, J slot columns (L × H), M ensemble members.
 """
 
 import itertools
@@ -18,17 +17,16 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
 
 from docmt.discourse.constituents import Node
-from docmt.discourse.discourse_documents import N_LEVELS, DiscourseDocument
+from docmt.discourse.discourse_documents import DiscourseDocument, DocumentUnits
 from docmt.discourse.parsing.transitions import (
     FORMS,
     N_ACTIONS,
-    NODE_TEMPLATES,
-    STATE_TEMPLATES,
+    N_NODE_STRUCTURES,
+    N_STATE_STRUCTURES,
     Constituent,
-    DocumentProfile,
     State,
-    node_features,
-    state_features,
+    node_structure,
+    state_structure,
 )
 from docmt.discourse.settings import NeuralSettings
 
@@ -41,37 +39,45 @@ class SpanInputs(NamedTuple):
 
     n_slots: int
     pairs: tuple[tuple[int, int], ...]  # slots whose EDUs are compared
-    templates: tuple[tuple[str, int], ...]  # names and sizes of structural features
-    n_gates: int  # number of final templates (boundary levels) with which all features are conjoined
+    n_structures: int  # classes of structures
 
 
-# Pairs in a state: nuclei of S2 and S1, neighbors at their boundary, S1 and Q1 (twice), S2 and Q1, S3 and S2.
-STATE_INPUTS = SpanInputs(11, ((5, 2), (4, 0), (2, 8), (1, 8), (5, 8), (7, 5)), STATE_TEMPLATES, 2)
-# Pairs in a node: nuclei, neighbors at the boundary, first EDUs of the children.
-NODE_INPUTS = SpanInputs(6, ((2, 5), (1, 3), (0, 3)), NODE_TEMPLATES, 1)
+# Slots of a state: EDUs of the upper three spans S1, S2 and S3, the front Q1 of the queue, the last EDU in its
+# sentence, and the EDU after this sentence.
+S1_FIRST, S1_LAST, S1_NUCLEUS, S2_FIRST, S2_LAST, S2_NUCLEUS, S3_LAST, S3_NUCLEUS, Q1, Q1_END, Q1_NEXT = range(11)
+N_STATE_SLOTS = 11
+STATE_PAIRS = (
+    (S2_NUCLEUS, S1_NUCLEUS),
+    (S2_LAST, S1_FIRST),
+    (S1_NUCLEUS, Q1),
+    (S1_LAST, Q1),
+    (S2_NUCLEUS, Q1),
+    (S3_NUCLEUS, S2_NUCLEUS),
+)
+STATE_INPUTS = SpanInputs(N_STATE_SLOTS, STATE_PAIRS, N_STATE_STRUCTURES)
+# Slots of a node: EDUs of its left and right child.
+LEFT_FIRST, LEFT_LAST, LEFT_NUCLEUS, RIGHT_FIRST, RIGHT_LAST, RIGHT_NUCLEUS = range(6)
+NODE_PAIRS = ((LEFT_NUCLEUS, RIGHT_NUCLEUS), (LEFT_LAST, RIGHT_FIRST), (LEFT_FIRST, RIGHT_FIRST))
+NODE_INPUTS = SpanInputs(6, NODE_PAIRS, N_NODE_STRUCTURES)
 
 
-def state_slots(profile: DocumentProfile, state: State) -> list[int]:
-    """Return the EDUs that represent a state (missing: −1).
-
-    They are the first, last and nucleus EDU of the upper two spans, the last and nucleus EDU of the third span, the
-    front EDU in the queue, the last EDU in its sentence, and the next EDU.
-    """
-    slots = [NO_EDU] * 11
-    for first_slot, span in zip((0, 3), state.stack[:-3:-1], strict=False):
+def state_slots(units: DocumentUnits, state: State) -> list[int]:
+    """Return the EDU in every slot of a state (missing: −1)."""
+    slots = [NO_EDU] * N_STATE_SLOTS
+    for first_slot, span in zip((S1_FIRST, S2_FIRST), state.stack[:-3:-1], strict=False):
         slots[first_slot : first_slot + 3] = span.first, span.last, span.nucleus
     if len(state.stack) > 2:
-        slots[6:8] = state.stack[-3].last, state.stack[-3].nucleus
+        slots[S3_LAST], slots[S3_NUCLEUS] = state.stack[-3].last, state.stack[-3].nucleus
     if state.next < state.n_edus:
-        end = profile.units.sentences.last[state.next]
-        slots[8:10] = state.next, end
+        end = units.sentences.last[state.next]
+        slots[Q1], slots[Q1_END] = state.next, end
         if end + 1 < state.n_edus:
-            slots[10] = end + 1
+            slots[Q1_NEXT] = end + 1
     return slots
 
 
 def node_slots(node: Constituent) -> list[int]:
-    """Return the EDUs that represent a node: first, last and nucleus EDU of both children."""
+    """Return the EDU in every slot of a node."""
     return [edu for child in node.children for edu in (child.first, child.last, child.nucleus)]
 
 
@@ -123,7 +129,7 @@ class Decisions:
     """States or nodes with their gold classes."""
 
     slots_QL: np.ndarray  # int64, EDUs (missing: −1)
-    values_QF: tuple[np.ndarray, np.ndarray]  # int16, structural values with and without paragraphs
+    structures_Q: tuple[np.ndarray, np.ndarray]  # int64, classes of structures with and without paragraphs
     labels_Q: np.ndarray  # int64, gold classes
 
 
@@ -148,30 +154,30 @@ def make_example(
 
     `states` and `numbers` are the arguments of `edu_inputs`.
     """
-    # Structural values with and without paragraphs, since training hides the paragraphs of random documents.
-    actions = [FORMS.index(node.nuclearity) for node in tree.postorder()]
-    names = [node.relation for node in tree.postorder() if not node.is_leaf]
-    step_values, node_values, slots, slots_of_nodes = [], [], [], []
-    for variant in (document, replace(document, paragraphs=None)):
-        profile, state = DocumentProfile(variant), State(len(document.edus))
-        rows, slots = [], []
-        for action in actions:
-            rows.append(state_features(profile, state))
-            slots.append(state_slots(profile, state))
-            state.apply(action)
-        step_values.append(np.array(rows, dtype=np.int16))
-        node_values.append(np.array(node_features(profile, state.nodes), dtype=np.int16))
-        slots_of_nodes = list(map(node_slots, state.nodes))
-    labels = [relations.index(name) for name in names]
-    return ParserExample(
-        edu_inputs(document, states, numbers),
-        Decisions(np.array(slots), (step_values[0], step_values[1]), np.array(actions)),
-        Decisions(np.array(slots_of_nodes), (node_values[0], node_values[1]), np.array(labels)),
+    # With and without paragraphs, since training hides the paragraphs of random documents.
+    units, hidden = DocumentUnits(document), DocumentUnits(replace(document, paragraphs=None))
+    actions, slots, structures, structures_if_hidden = [], [], [], []
+    state = State(units.n_edus)
+    for node in tree.postorder():
+        slots.append(state_slots(units, state))
+        structures.append(state_structure(units, state))
+        structures_if_hidden.append(state_structure(hidden, state))
+        actions.append(FORMS.index(node.nuclearity))
+        state.apply(actions[-1])
+    steps = Decisions(np.array(slots), (np.array(structures), np.array(structures_if_hidden)), np.array(actions))
+    labels = [relations.index(node.relation) for node in tree.postorder() if not node.is_leaf]
+    structures = [node_structure(units, node) for node in state.nodes]
+    structures_if_hidden = [node_structure(hidden, node) for node in state.nodes]
+    nodes = Decisions(
+        np.array(list(map(node_slots, state.nodes))),
+        (np.array(structures), np.array(structures_if_hidden)),
+        np.array(labels),
     )
+    return ParserExample(edu_inputs(document, states, numbers), steps, nodes)
 
 
 def collate(decisions: Sequence[Decisions], lengths: Sequence[int], hidden: Sequence[bool]) -> list[Tensor]:
-    """Join the decisions in several documents: slots_QL, values_QF and documents_Q for `SpanClassifier`, and labels_Q.
+    """Join decisions in several documents: slots_QL, structures_Q and documents_Q for `SpanClassifier`, and labels_Q.
 
     `lengths` are the numbers of EDUs per document. `hidden` is true for documents whose paragraphs are hidden.
     """
@@ -180,9 +186,9 @@ def collate(decisions: Sequence[Decisions], lengths: Sequence[int], hidden: Sequ
         np.where(part.slots_QL == NO_EDU, offsets[-1], part.slots_QL + offset)
         for part, offset in zip(decisions, offsets[:-1], strict=True)
     ]
-    values = [part.values_QF[int(hide)] for part, hide in zip(decisions, hidden, strict=True)]
+    structures = [part.structures_Q[int(hide)] for part, hide in zip(decisions, hidden, strict=True)]
     numbers = [np.full(len(part.labels_Q), number) for number, part in enumerate(decisions)]
-    columns = (slots, values, numbers, [part.labels_Q for part in decisions])
+    columns = (slots, structures, numbers, [part.labels_Q for part in decisions])
     return [torch.from_numpy(np.concatenate(parts).astype(np.int64)) for parts in columns]
 
 
@@ -255,34 +261,29 @@ class ClassifierCache(NamedTuple):
 
 
 class SpanClassifier(nn.Module):
-    """Scores for states or nodes, from the EDUs in their slots and from structural features.
+    """Scores for states or nodes, from the EDUs in their slots and the class of their structure.
 
     The contribution of a slot is a linear map of its EDU. It is computed once per EDU and slot (`cache`), so that a
     state only sums rows. Some pairs of slots are compared by the product of two further maps.
     """
 
-    offsets_F: Tensor
-
     def __init__(
-        self, width: int, inputs: SpanInputs, settings: NeuralSettings, *, n_classes: int, dropout: tuple[float, float]
+        self, width: int, inputs: SpanInputs, settings: NeuralSettings, *, n_classes: int, dropout: float
     ) -> None:
         super().__init__()
-        n_slots, pairs, templates, n_gates = inputs
-        sizes = torch.tensor([size for _, size in templates])
-        self.total, self.n_gates, self.n_slots = int(sizes.sum()), n_gates, n_slots
-        self.register_buffer("offsets_F", sizes.cumsum(0) - sizes, persistent=False)
+        n_slots, pairs, n_structures = inputs
+        self.n_slots = n_slots
         self.slots = nn.Linear(width, n_slots * settings.hidden_width)
         self.document = nn.Linear(width, settings.hidden_width)
         self.lefts, self.rights = [left for left, _ in pairs], [right for _, right in pairs]
         self.sides = nn.Linear(width, 2 * settings.pair_width)
         self.compare = nn.Linear(len(pairs) * settings.pair_width, settings.hidden_width, bias=False)
-        self.features = nn.Parameter(torch.empty(self.total * (1 + n_gates * N_LEVELS), settings.feature_width))
-        self.widen = nn.Linear(settings.feature_width, settings.hidden_width, bias=False)
+        self.structures = nn.Embedding(n_structures, settings.hidden_width)
         self.norm = nn.LayerNorm(settings.hidden_width)
-        self.drop, self.feature_dropout = nn.Dropout(dropout[0]), dropout[1]
+        self.drop = nn.Dropout(dropout)
         self.hidden = nn.Linear(settings.hidden_width, settings.hidden_width)
         self.out = nn.Linear(settings.hidden_width, n_classes)
-        nn.init.normal_(self.features, std=0.05)
+        nn.init.normal_(self.structures.weight, std=0.05)
 
     def cache(self, edus_ER: Tensor, lengths: Sequence[int]) -> ClassifierCache:
         """Return the contributions of EDUs and documents."""
@@ -293,32 +294,18 @@ class SpanClassifier(nn.Module):
         rows = slots_EJ.view(slots_EJ.shape[0] * self.n_slots, -1)
         return ClassifierCache(rows, left_EP, right_EP, self.document(means_BR))
 
-    def forward(self, cache: ClassifierCache, slots_QL: Tensor, values_QF: Tensor, documents_Q: Tensor) -> Tensor:
-        """Return class scores [Q, C] from slots (missing EDU: E), template values and document numbers."""
+    def forward(self, cache: ClassifierCache, slots_QL: Tensor, structures_Q: Tensor, documents_Q: Tensor) -> Tensor:
+        """Return class scores [Q, C] from slots (missing EDU: E), structures and document numbers."""
         spans_QH = functional.embedding_bag(self.slot_rows(slots_QL), cache.slots, mode="sum")
         pairs_QP = cache.left_EP[slots_QL[:, self.lefts]] * cache.right_EP[slots_QL[:, self.rights]]
         spans_QH = spans_QH + self.compare(pairs_QP.flatten(1))
-        rows_QI, weights_QI = self.feature_rows(values_QF), None
-        if self.training and self.feature_dropout:
-            keep = 1 - self.feature_dropout
-            weights_QI = torch.empty(rows_QI.shape).bernoulli_(keep) / keep
-        features = functional.embedding_bag(rows_QI, self.features, mode="sum", per_sample_weights=weights_QI)
-        hidden_QH = spans_QH + self.widen(features) + cache.documents_BH[documents_Q]
+        hidden_QH = spans_QH + self.structures(structures_Q) + cache.documents_BH[documents_Q]
         hidden_QH = self.drop(torch.relu(self.norm(hidden_QH)))
         return self.out(self.drop(torch.relu(self.hidden(hidden_QH))))
 
     def slot_rows(self, slots_QL: Tensor) -> Tensor:
         """Return the cache rows for EDUs in slots."""
         return slots_QL * self.n_slots + torch.arange(self.n_slots)
-
-    def feature_rows(self, values_QF: Tensor) -> Tensor:
-        """Return feature table rows, [Q, F · (1 + gates)]: every feature by itself, then combined with each gate."""
-        plain_QF = values_QF + self.offsets_F
-        rows = [plain_QF]
-        for gate in range(self.n_gates):
-            levels_Q1 = values_QF[:, -1 - gate :][:, :1]  # column −1 − gate, kept as a column
-            rows.append(plain_QF + self.total * (1 + gate * N_LEVELS + levels_Q1))
-        return torch.cat(rows, dim=1)
 
 
 class ParserNetwork(nn.Module):
@@ -328,10 +315,12 @@ class ParserNetwork(nn.Module):
         super().__init__()
         self.encoder = EduEncoder(state_width, n_words, settings)
         width = self.encoder.width
-        dropout = settings.hidden_dropout, settings.feature_dropout
-        self.actions = SpanClassifier(width, STATE_INPUTS, settings, n_classes=N_ACTIONS, dropout=dropout)
-        dropout = settings.relation_dropout, settings.relation_feature_dropout
-        self.relations = SpanClassifier(width, NODE_INPUTS, settings, n_classes=n_relations, dropout=dropout)
+        self.actions = SpanClassifier(
+            width, STATE_INPUTS, settings, n_classes=N_ACTIONS, dropout=settings.hidden_dropout
+        )
+        self.relations = SpanClassifier(
+            width, NODE_INPUTS, settings, n_classes=n_relations, dropout=settings.relation_dropout
+        )
 
 
 class EnsembleClassifier:
@@ -344,13 +333,13 @@ class EnsembleClassifier:
     def __init__(self, members: Sequence[SpanClassifier]) -> None:
         self.members, first = members, members[0]
         self.n_members, self.epsilon = len(members), first.norm.eps
-        self.slot_rows, self.feature_rows = first.slot_rows, first.feature_rows
+        self.slot_rows = first.slot_rows
         self.lefts, self.rights = first.lefts, first.rights
         with torch.no_grad():
-            self._features = torch.cat([member.features for member in members], dim=1)
-            self._widen_MVH, self._compare_MPH, self._hidden_MHH, self._out_MHC = (
+            self._structures = torch.cat([member.structures.weight for member in members], dim=1)
+            self._compare_MPH, self._hidden_MHH, self._out_MHC = (
                 torch.stack([getattr(member, name).weight.T for member in members])
-                for name in ("widen", "compare", "hidden", "out")
+                for name in ("compare", "hidden", "out")
             )
             self._shift_M1H, self._hidden_bias_M1H, self._out_bias_M1C = (
                 torch.stack([getattr(member, name).bias for member in members])[:, None]
@@ -364,13 +353,11 @@ class EnsembleClassifier:
         return ClassifierCache(*(torch.cat(parts, dim=1) for parts in zip(*caches, strict=True)))
 
     def log_probabilities(
-        self, cache: ClassifierCache, slots_QL: Tensor, values_QF: Tensor, documents_Q: Tensor
+        self, cache: ClassifierCache, slots_QL: Tensor, structures_Q: Tensor, documents_Q: Tensor
     ) -> Tensor:
         """Return the mean log probabilities of all members, [Q, C]. Arguments as in `SpanClassifier`."""
         sums = functional.embedding_bag(self.slot_rows(slots_QL), cache.slots, mode="sum")
-        hidden_MQH = self._by_member(sums + cache.documents_BH[documents_Q])
-        features = functional.embedding_bag(self.feature_rows(values_QF), self._features, mode="sum")
-        hidden_MQH = torch.baddbmm(hidden_MQH, self._by_member(features), self._widen_MVH)
+        hidden_MQH = self._by_member(sums + self._structures[structures_Q] + cache.documents_BH[documents_Q])
         pairs = cache.left_EP[slots_QL[:, self.lefts]] * cache.right_EP[slots_QL[:, self.rights]]
         pairs_MQP = pairs.unflatten(2, (self.n_members, -1)).permute(2, 0, 1, 3).flatten(2)
         hidden_MQH = torch.baddbmm(hidden_MQH, pairs_MQP, self._compare_MPH)

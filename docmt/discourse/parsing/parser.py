@@ -11,7 +11,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from docmt.batching import fill_batches
-from docmt.discourse.discourse_documents import DiscourseDocument, sentences_of
+from docmt.discourse.discourse_documents import DiscourseDocument, DocumentUnits, sentences_of
 from docmt.discourse.other_parsers import (
     BASELINES,
     ISANLP_VERSION,
@@ -32,7 +32,7 @@ from docmt.discourse.parsing.network import (
     number_words,
     state_slots,
 )
-from docmt.discourse.parsing.transitions import DocumentProfile, State, node_features, state_features
+from docmt.discourse.parsing.transitions import State, node_structure, state_structure
 from docmt.discourse.segmentation.segmenter import Segmenter, SegmenterOutput, weights_refused
 from docmt.discourse.settings import ParserSettings
 from docmt.errors import UserError
@@ -85,8 +85,8 @@ class NeuralParser(Parser):
         """Parse documents with EDUs in lockstep, with one call of the networks per step."""
         word_numbers = number_words(self.words)
         inputs = [edu_inputs(*pair, word_numbers) for pair in zip(documents, segmenter_states, strict=True)]
-        profiles = list(map(DocumentProfile, documents))
-        lengths = [profile.units.n_edus for profile in profiles]
+        units = list(map(DocumentUnits, documents))
+        lengths = [part.n_edus for part in units]
         offsets = [0, *itertools.accumulate(lengths)]
         encoded = self.ensemble.encode(EduInputs.join(inputs))
         cache = self.ensemble.actions.cache(encoded, lengths)
@@ -97,23 +97,22 @@ class NeuralParser(Parser):
 
         def score(states: list[State], numbers: list[int]) -> list[list[float]]:
             pairs = list(zip(states, numbers, strict=True))
-            slots = torch.tensor([in_batch(state_slots(profiles[number], state), number) for state, number in pairs])
-            values = torch.tensor([state_features(profiles[number], state) for state, number in pairs])
-            return self.ensemble.actions.log_probabilities(cache, slots, values, torch.tensor(numbers)).tolist()
+            slots = torch.tensor([in_batch(state_slots(units[number], state), number) for state, number in pairs])
+            structures = torch.tensor([state_structure(units[number], state) for state, number in pairs])
+            return self.ensemble.actions.log_probabilities(cache, slots, structures, torch.tensor(numbers)).tolist()
 
         # First structure and nuclearity of all documents, then relations.
         sentences, paragraphs = self.settings.sentence_constraint, self.settings.paragraph_constraint
-        constraints = [Constraint(profile.units, sentences=sentences, paragraphs=paragraphs) for profile in profiles]
+        constraints = [Constraint(part, sentences=sentences, paragraphs=paragraphs) for part in units]
         final, n_enforced = parse_greedily(constraints, lengths, score)
         self.counts.update(edus=sum(lengths), enforced=n_enforced)
-        numbers = [number for number, state in enumerate(final) for _ in state.nodes]
+        nodes = [(number, node) for number, state in enumerate(final) for node in state.nodes]
         relations: list[str] = []
-        if numbers:
-            slots = [in_batch(node_slots(node), number) for number, state in enumerate(final) for node in state.nodes]
-            pairs = zip(profiles, final, strict=True)
-            values = [row for profile, state in pairs for row in node_features(profile, state.nodes)]
+        if nodes:
+            slots = [in_batch(node_slots(node), number) for number, node in nodes]
+            structures = [node_structure(units[number], node) for number, node in nodes]
             classifier = self.ensemble.relations
-            rows = torch.tensor(slots), torch.tensor(values), torch.tensor(numbers)
+            rows = torch.tensor(slots), torch.tensor(structures), torch.tensor([number for number, _ in nodes])
             best = classifier.log_probabilities(classifier.cache(encoded, lengths), *rows).argmax(-1)
             relations = [self.relations[int(relation)] for relation in best]
         names = iter(relations)
