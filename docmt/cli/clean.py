@@ -59,7 +59,9 @@ def clean(study: StudyFolder = StudyFolder(), *, delete: bool = False, yes: bool
             jobs = []
         if read_workflow(folder).state in ("running", "locked") or jobs:
             raise UserError(f"{folder}: Snakemake or jobs of this study are still running: wait until they have ended")
-    deleted = [leftover for leftover in leftovers if delete and (yes or not leftover.needs_yes)]
+    deleted = []
+    if delete:
+        deleted = [leftover for leftover in leftovers if yes or not leftover.needs_yes]
     for leftover in deleted:
         try:
             shutil.rmtree(folder / leftover.path)
@@ -68,12 +70,18 @@ def clean(study: StudyFolder = StudyFolder(), *, delete: bool = False, yes: bool
     for owner, group in itertools.groupby(leftovers, key=lambda leftover: leftover.owner):
         print(escape_controls(f"{owner}:"))
         for leftover in group:
-            end = "" if leftover in deleted else "; --delete --yes" if leftover.needs_yes else "; --delete"
-            line = f"{leftover.path}  ({leftover.why}{end})"
-            print(f"{leftover.n_bytes / 1e6:10.1f} MB  {escape_controls(line)}")
-    counted, what = (deleted, "deleted") if delete else (leftovers, "in all; nothing is deleted without --delete")
-    n_bytes = sum(leftover.n_bytes for leftover in counted)
-    print(f"{n_bytes / 1e6:10.1f} MB in {len(counted)} folders {what}")
+            reason = leftover.why
+            if leftover not in deleted:
+                reason += "; --delete --yes" if leftover.needs_yes else "; --delete"
+            print(f"{leftover.n_bytes / 1e6:10.1f} MB  {escape_controls(f'{leftover.path}  ({reason})')}")
+    if delete:
+        print(f"{_megabytes(deleted)} in {len(deleted)} folders deleted")
+    else:
+        print(f"{_megabytes(leftovers)} in {len(leftovers)} folders in all; nothing is deleted without --delete")
+
+
+def _megabytes(leftovers: list["Leftover"]) -> str:
+    return f"{sum(leftover.n_bytes for leftover in leftovers) / 1e6:10.1f} MB"
 
 
 @dataclass(frozen=True)
@@ -115,7 +123,9 @@ def find_leftovers(plan: Plan, names: list[str]) -> Iterator[Leftover]:
         if str(run) not in needed:
             paths.add(run)
             yield Leftover(run, "the configuration has no such run", label, True, _count_bytes(run))
-        elif (checkpoints := _finished_checkpoints(run)) is not None:
+            continue
+        checkpoints = _finished_checkpoints(run)
+        if checkpoints is not None:
             paths.add(checkpoints)
             needs_yes = belongs_to_others(run, names)
             yield Leftover(checkpoints, "the training is finished", label, needs_yes, _count_bytes(checkpoints))
@@ -134,8 +144,11 @@ def _finished_checkpoints(run: Path) -> Path | None:
         return None
     folders = [path for path in checkpoints.iterdir() if path.is_dir() and not path.is_symlink()]
     only = folders[0].name if len(folders) == 1 else None
-    name = read_facts(job_facts_path(run / "model.pt")).get("checkpoints", only)
-    return next((folder for folder in folders if folder.name == name), None)
+    name = read_facts(job_facts_path(run / "model.pt")).get("checkpoints", only)  # of any type in a damaged file
+    for folder in folders:
+        if folder.name == name:
+            return folder
+    return None
 
 
 def _count_bytes(folder: Path) -> int:

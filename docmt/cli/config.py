@@ -45,10 +45,13 @@ def check(*files: Path) -> None:
         check_user_files(study)
         check_line_counts(study)
     except UserError as error:
-        raise UserError(str(error) if str(error).startswith(tuple(map(str, files))) else f"{names}: {error}") from None
+        message = str(error)
+        if not message.startswith(tuple(map(str, files))):
+            message = f"{names}: {message}"
+        raise UserError(message) from None
     counts = {"dataset": len(config.datasets), "system": len(config.systems), "run": len(list_runs(config))}
-    words = ", ".join(f"{n} {noun}{'s' * (n != 1)}" for noun, n in counts.items())
-    print(f"{names}: valid ({words})")
+    words = [f"{n} {noun}{'s' * (n != 1)}" for noun, n in counts.items()]
+    print(f"{names}: valid ({', '.join(words)})")
     for line in (*describe_costs(study), describe_by_hand(study)):
         if line:
             print(line)

@@ -77,12 +77,14 @@ def init(
     if any(paths.values()):
         from docmt.cli.new_study import NewStudy  # imported here, because `docmt run` imports this module
 
-        missing = [name for name, files in paths.items() if not files]
-        if missing:
-            raise UserError(
-                f"--{missing[0]} is missing: a study needs --train, --dev and --test with different documents"
-            )
-        study = NewStudy({name: files or [] for name, files in paths.items()}, folder, form=form, languages=languages)
+        splits = {}
+        for name, files in paths.items():
+            if not files:
+                raise UserError(
+                    f"--{name} is missing: a study needs --train, --dev and --test with different documents"
+                )
+            splits[name] = files
+        study = NewStudy(splits, folder, form=form, languages=languages)
     elif languages or form:
         raise UserError("--languages and --format describe your files: also pass --train, --dev and --test")
     source = find_workflow()
@@ -101,21 +103,28 @@ def init(
     except BaseException:
         # Remove a partly written study.
         for path in [folder] if is_new else list(folder.iterdir()):
-            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
         raise
     if study is not None:
         print(study.summary)
         for warning in study.warnings:
             log.warning("%s", warning)
-    quoted = ("-- " if str(folder).startswith("-") else "") + shlex.quote(str(folder))
-    print((NEXT_WITH_FILES if study else NEXT).format(folder=folder, quoted=quoted))
+    quoted = shlex.quote(str(folder))
+    if str(folder).startswith("-"):
+        quoted = f"-- {quoted}"
+    steps = NEXT_WITH_FILES if study else NEXT
+    print(steps.format(folder=folder, quoted=quoted))
 
 
 def find_workflow() -> Path:
     """Return the workflow folder: the repository, or the installed copy."""
-    schemes = sysconfig.get_default_scheme(), sysconfig.get_preferred_scheme("user")  # second: pip install --user
-    installed = [Path(sysconfig.get_path("data", scheme)) / "share/docmt" for scheme in schemes]
-    for folder in (Path(__file__).parents[2], *installed):
+    folders = [Path(__file__).parents[2]]
+    for scheme in (sysconfig.get_default_scheme(), sysconfig.get_preferred_scheme("user")):  # or pip install --user
+        folders.append(Path(sysconfig.get_path("data", scheme)) / "share/docmt")
+    for folder in folders:
         if all((folder / name).exists() for name in PARTS):
             return folder
     raise UserError("docmt was installed without its workflow: install it again, or clone its repository")

@@ -103,11 +103,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         use_utf8()
     print_utf8()
     gc.set_threshold(COLLECT_EVERY)
-    for number in (signal.SIGTERM, signal.SIGHUP) if arguments is None else ():
-        # By default Python ends at once, and unfinished output stays. Under `nohup`, SIGHUP is ignored. A training sets
-        # other handlers.
-        if signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, _stop)
+    if arguments is None:
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            # By default Python ends at once, and unfinished output stays. Under `nohup`, SIGHUP is ignored. A training
+            # sets other handlers.
+            if signal.getsignal(number) is signal.SIG_DFL:
+                signal.signal(number, _stop)
     # Pydantic searches every installed package for plugins, which docmt does not use.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     try:

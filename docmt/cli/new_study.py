@@ -96,24 +96,22 @@ class NewStudy:
         forms: dict[str, list[str]] = {}
         for name, split in splits.items():
             settings = _settings_of(split.form)
-            forms.setdefault(split.form.reader if len(settings) == 1 else _flow(settings), []).append(name)
-        self.summary = "\n".join(
-            [
-                f"languages: {' → '.join(pair)}{'' if languages else ' (guessed; --languages overrides)'}",
-                *(
-                    f"format of {', '.join(names)}: {text}{'' if form else ' (guessed; --format overrides)'}. "
-                    + (splits[names[0]].form.__doc__ or "").split("\n")[0]
-                    for text, names in forms.items()
-                ),
-                tabulate(rows, headers="keys", intfmt=","),
-            ]
-        )
+            form_text = split.form.reader if len(settings) == 1 else _flow(settings)
+            forms.setdefault(form_text, []).append(name)
+        languages_origin = "" if languages else " (guessed; --languages overrides)"
+        format_origin = "" if form else " (guessed; --format overrides)"
+        summary = [f"languages: {' → '.join(pair)}{languages_origin}"]
+        for form_text, names in forms.items():
+            description = (splits[names[0]].form.__doc__ or "").split("\n")[0]
+            summary.append(f"format of {', '.join(names)}: {form_text}{format_origin}. {description}")
+        self.summary = "\n".join([*summary, tabulate(rows, headers="keys", intfmt=",")])
         sizes = next(sizes for most, sizes in SIZES if rows[0]["sentences"] <= most)
         lines = []
         for name, split in splits.items():
-            files = {role: _path_in(path, folder) for role, path in split.files.items()}
-            form_of_split = {"format": _settings_of(split.form)} if split.form != train.form else {}
-            lines.append(f"        {name}: {_flow({'files': files} | form_of_split)}")
+            row: dict[str, Any] = {"files": {role: _path_in(path, folder) for role, path in split.files.items()}}
+            if split.form != train.form:
+                row["format"] = _settings_of(split.form)
+            lines.append(f"        {name}: {_flow(row)}")
         text: dict[str, Any] = {"bpe_merges": sizes["merges"]}
         if not LANGUAGES.issuperset(pair):
             text = {"tokenization": "sentencepiece", "truecase": False, "sentencepiece_size": sizes["merges"]}
@@ -155,9 +153,14 @@ class NewStudy:
                     held[name] = list(inspection.watch(documents))
             except UserError as error:
                 raise UserError(f"--{name}, read as {split.form.reader} (--format overrides): {error}") from None
-            rows.append({"split": name, "documents": counts.documents, "sentences": counts.sentences})
-            rows[-1] |= {"empty": counts.empty_source + counts.empty_target + counts.empty_both}
-            rows[-1] |= {"left out": counts.dropped.total()}
+            row = {
+                "split": name,
+                "documents": counts.documents,
+                "sentences": counts.sentences,
+                "empty": counts.empty_source + counts.empty_target + counts.empty_both,
+                "left out": counts.dropped.total(),
+            }
+            rows.append(row)
             self.warnings += inspection.warnings(name)
             if counts.documents == counts.sentences:
                 self.warnings.append(f"{name}: no document has a second sentence, so there is no context to learn from")
@@ -168,8 +171,9 @@ class NewStudy:
                 )
         shared = Overlap.of_tests([held["test"]])
         shared.add(held["dev"])
-        seen_in = [(name, "training", overlap.count(documents)) for name, documents in held.items()]
-        for name, where, seen in [*seen_in, ("test", "dev", shared.count(held["test"]))]:
+        overlaps = [(name, "training", overlap.count(documents)) for name, documents in held.items()]
+        overlaps.append(("test", "dev", shared.count(held["test"])))
+        for name, where, seen in overlaps:
             if seen["seen_documents"] or seen["seen_sources_percent"] >= LEAK_PERCENT:
                 self.warnings.append(
                     f"{name}: {seen['seen_documents']:,} documents and {seen['seen_sources_percent']:.0f} % of the "
@@ -184,7 +188,8 @@ def _format_settings(form: str | None) -> dict[str, Any]:
         values = parse_yaml(form or "{}", where="--format")
     except UserError:
         values = None
-    values = {"reader": values} if isinstance(values, str) else values
+    if isinstance(values, str):
+        values = {"reader": values}
     if not isinstance(values, dict) or (form and values.get("reader") not in FORMATS):
         raise UserError(
             f"--format {form}: expected a reader, or a reader with its settings, such as "
@@ -202,7 +207,8 @@ def _path_in(path: Path, folder: Path) -> str:
     if path.is_absolute():
         return path.as_posix()
     # `..` after a symbolic link is the target's parent. Other links stay in the path.
-    path = path.parent.resolve() / path.name if ".." in path.parts else path
+    if ".." in path.parts:
+        path = path.parent.resolve() / path.name
     return Path(os.path.relpath(path, folder.resolve())).as_posix()
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import itertools
 import json
 import logging
 import os
@@ -10,7 +11,6 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import chdir
-from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -75,12 +75,14 @@ def run(
     """
     files: list[Path] = []
     others: list[str] = []
-    for before, word in zip(("", *words), words, strict=False):
-        if word.endswith((".yaml", ".yml")) and not word.startswith("-") and before not in WITH_YAML:
+    previous = ""
+    for word in words:
+        if word.endswith((".yaml", ".yml")) and not word.startswith("-") and previous not in WITH_YAML:
             files.append(Path(word))
         else:
             others.append(word)
-    targets = list(takewhile(lambda word: not word.startswith("-"), others))
+        previous = word
+    targets = list(itertools.takewhile(lambda word: not word.startswith("-"), others))
     options = others[len(targets) :]
     _refuse_configuration(options, files)
     parsed = _parse_options(options)
@@ -97,9 +99,14 @@ def run(
     with create_folder(directory), chdir(directory):
         study = Study(load_config(values))
         check_user_files(study)
-        facts = [*filter(None, [*describe_costs(study), describe_by_hand(study)])] if is_plan else []
+        facts = []
+        if is_plan:
+            facts = list(filter(None, [*describe_costs(study), describe_by_hand(study)]))
         names = configuration_names(files)
-    _check_targets(targets)
+    target_names = [*TARGETS, *STAGES, *itertools.chain.from_iterable(STAGES.values())]
+    for target in targets:
+        if "/" not in target and target not in target_names:
+            raise UserError(f"target {target!r}: not a stage, a rule or a path; {nearest(target, target_names)}")
     if changes:
         head = {"files": names, "--set": changes}
         files = [_write_merged(values, head, directory, is_dry=dry_run or "--unlock" in options)]
@@ -110,7 +117,8 @@ def run(
         options = limit_gpus(options)
     # Targets come first and files last, because some Snakemake options take several values.
     call = [*targets, "--snakefile", str(workflow / "Snakefile"), "--directory", str(directory), *options]
-    call += ["--dry-run"] if dry_run else []
+    if dry_run:
+        call.append("--dry-run")
     call = [sys.executable, "-m", "snakemake", *call, "--configfile", *map(str, files)]
     if replace:
         os.environ[REPLACE_VARIABLE] = "1"
@@ -147,7 +155,9 @@ def _print_plan(call: Sequence[str]) -> None:
         call, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace", check=False
     )
     jobs = [job for job in read_jobs(done.stdout) if job.outputs]  # without targets
-    makers = {output: job.rule for job in jobs for output in job.outputs}
+    makers: dict[str, str] = {}
+    for job in jobs:
+        makers |= dict.fromkeys(job.outputs, job.rule)
     reasons: dict[str, list[str]] = {}
     for job in jobs:
         reasons.setdefault(job.rule, []).append(shorten_reason(job.reason, makers))
@@ -161,15 +171,11 @@ def _print_plan(call: Sequence[str]) -> None:
         if line.startswith(REPLACED):
             print(line, end="\n\n")
             break
-    # Reasons that only name another job's output are less informative.
-    rows = [
-        {
-            "rule": rule,
-            "jobs": len(of_rule),
-            "reason": min(of_rule, key=lambda reason: reason.startswith("after ")),
-        }
-        for rule, of_rule in reasons.items()
-    ]
+    rows = []
+    for rule, rule_reasons in reasons.items():
+        # Reasons that only name another job's output are less informative.
+        reason = min(rule_reasons, key=lambda reason: reason.startswith("after "))
+        rows.append({"rule": rule, "jobs": len(rule_reasons), "reason": reason})
     print_table([*rows, {"rule": "total", "jobs": len(jobs), "reason": ""}])
 
 
@@ -180,23 +186,23 @@ def shorten_reason(reason: str, makers: Mapping[str, str]) -> str:
     """
     reason, _, details = reason.partition("; ")[0].partition(": ")
     before, is_changed, now = details.partition(" now: ")
+    rules: dict[str, None] = {}
+    if "by another" in reason:
+        rules = dict.fromkeys(makers[file] for file in details.split(", ") if file in makers)
     if is_changed:
-        old, new = (dict(SETTING.findall(text)) for text in (before, now))
+        old = dict(SETTING.findall(before))
+        new = dict(SETTING.findall(now))
         changes = [f"{key} {old.get(key)} → {new.get(key)}" for key in old | new if old.get(key) != new.get(key)]
-        reason, details = "changed", ", ".join(changes) or "settings or data of an earlier stage"
-    elif rules := dict.fromkeys(
-        makers[file] for file in details.split(", ") if "by another" in reason and file in makers
-    ):
-        reason, details = f"after {', '.join(rules)}", ""
-    text = f"{reason}: {details}" if details else reason
-    return text if len(text) <= REASON_WIDTH else f"{text[:REASON_WIDTH]}…"
-
-
-def _check_targets(targets: list[str]) -> None:
-    names = [*TARGETS, *STAGES, *(rule for rules in STAGES.values() for rule in rules)]
-    for target in targets:
-        if "/" not in target and target not in names:
-            raise UserError(f"target {target!r}: not a stage, a rule or a path; {nearest(target, names)}")
+        text = f"changed: {', '.join(changes) or 'settings or data of an earlier stage'}"
+    elif rules:
+        text = f"after {', '.join(rules)}"
+    elif details:
+        text = f"{reason}: {details}"
+    else:
+        text = reason
+    if len(text) > REASON_WIDTH:
+        return f"{text[:REASON_WIDTH]}…"
+    return text
 
 
 def _refuse_configuration(options: list[str], files: list[Path]) -> None:
@@ -228,15 +234,17 @@ def _parse_options(options: list[str]) -> dict[str, Any]:
 
 def find_profiles(options: list[str], workflow: Path) -> list[str]:
     """Return the options with the paths of shipped profiles, such as `slurm`, that are not in the current folder."""
-    words = []
+    words: list[str] = []
     for option in options:
-        words += option.split("=", 1) if option.startswith("--profile=") else [option]
-    paths = []
-    for before, word in zip(("", *words), words, strict=False):
-        shipped = workflow / word
-        is_shipped = before == "--profile" and not Path(word).exists() and (shipped / "config.yaml").is_file()
-        paths.append(str(shipped) if is_shipped else word)
-    return paths
+        if option.startswith("--profile="):
+            words += option.split("=", 1)
+        else:
+            words.append(option)
+    for i in range(1, len(words)):
+        shipped = workflow / words[i]
+        if words[i - 1] == "--profile" and not Path(words[i]).exists() and (shipped / "config.yaml").is_file():
+            words[i] = str(shipped)
+    return words
 
 
 def limit_gpus(options: list[str]) -> list[str]:

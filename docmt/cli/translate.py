@@ -89,7 +89,13 @@ def translate(
     from docmt.decoding.translation import Translator
 
     trained = _load(model, source_lang, target_lang, discourse)
-    _warn_of_small_vocabulary(trained, model)
+    if len(trained.vocabulary) < SMALL_VOCABULARY:
+        log.warning(
+            "%s: the vocabulary has only %d subwords, typical of a small or generated corpus: expect poor "
+            "translations of other text",
+            model,
+            len(trained.vocabulary),
+        )
     settings = _complete(settings, trained, context, {"beam_size": beam_size, "precision": precision}, torch_device)
     with_trees = discourse in (None, "auto") and context != "none"
     translator = Translator(trained, settings, device=torch_device, batch_tokens=batch_tokens, with_trees=with_trees)
@@ -114,7 +120,8 @@ def _load(file: Path, source_lang: str | None, target_lang: str | None, discours
         raise UserError(f"{file}: {error}") from None
     if discourse not in (None, "auto") or model.discourse is not None:
         return model
-    bundle, reason = None, "the model reads no trees"
+    bundle = None
+    reason = "the model reads no trees"
     if model.model.settings.needs_trees:
         bundle, reason = _discourse_of_study(file)
     if bundle is None and discourse == "auto":
@@ -144,16 +151,6 @@ def _complete(
     if device == "cpu" and values.get("precision", settings.precision) == "auto":
         values["precision"] = precision_for(model.model)
     return DecodingSettings.load(settings.model_dump() | values, where="decoding")
-
-
-def _warn_of_small_vocabulary(model: "TrainedModel", file: Path) -> None:
-    if len(model.vocabulary) < SMALL_VOCABULARY:
-        log.warning(
-            "%s: the vocabulary has only %d subwords, typical of a small or generated corpus: expect poor "
-            "translations of other text",
-            file,
-            len(model.vocabulary),
-        )
 
 
 def _discourse_of_study(file: Path) -> "tuple[DiscourseBundle | None, str]":
@@ -202,12 +199,17 @@ def _translate_lines(translator: "Translator", lines: list[str], context: Contex
     from docmt.discourse.discourse_documents import read_discourse
 
     # Documents are consecutive lines that are not blank, here as line numbers.
-    groups = itertools.groupby(range(len(lines)), key=lambda number: not lines[number].strip())
-    documents = [list(rows) for is_blank, rows in groups if not is_blank]
-    if context == "none":
-        documents = [[row] for rows in documents for row in rows]
+    documents: list[list[int]] = []
+    for is_blank, rows in itertools.groupby(range(len(lines)), key=lambda number: not lines[number].strip()):
+        if is_blank:
+            continue
+        if context == "none":
+            documents += [[row] for row in rows]
+        else:
+            documents.append(list(rows))
     texts = [[lines[i] for i in rows] for rows in documents]
-    translated = translator.translate_documents(texts, read_discourse(trees) if trees else None)
+    document_trees = read_discourse(trees) if trees else None
+    translated = translator.translate_documents(texts, document_trees)
     output = [""] * len(lines)
     for rows, sentences in zip(documents, translated, strict=True):
         for row, sentence in zip(rows, sentences, strict=True):
@@ -219,7 +221,8 @@ def _summarize(translator: "Translator", where: str) -> None:
     """Log counts, and warn if many words are unknown to the model."""
     from docmt.decoding.translation import TranslationCounts
 
-    counts, translator.counts = translator.counts, TranslationCounts()
+    counts = translator.counts
+    translator.counts = TranslationCounts()
     log.info(
         "%s%d sentences; %d length-limited sentences; %d of %d subwords unknown",
         where,

@@ -9,7 +9,9 @@ from docmt.config.artifacts.study import STAGES
 from docmt.files import modified
 from docmt.snakemake import Job, Workflow, slurm_logs
 
-STAGE_OF = {rule: stage for stage, rules in STAGES.items() for rule in rules}
+STAGE_OF: dict[str, str] = {}
+for _stage, _rules in STAGES.items():
+    STAGE_OF |= dict.fromkeys(_rules, _stage)
 TAIL_BYTES = 8192
 # Message from a trainer that was told to stop. It has not failed, and resumes when it is run again.
 STOPPED = re.compile(r" WARNING SIG[A-Z0-9]+: saving a checkpoint")
@@ -66,8 +68,9 @@ def find_failures(folder: Path, workflow: Workflow, is_planned: Callable[[str | 
         if not is_planned(STAGE_OF.get(rule), name) or (announced and workflow.started & set(announced.outputs)):
             continue
         slurm_outputs = slurm_logs(folder, rule, name)
-        # The plugin names an attempt's output after the Slurm job ID.
-        number = (announced.job if announced else None) or (slurm_outputs[-1].stem if slurm_outputs else None)
+        number = announced.job if announced else None
+        if not number and slurm_outputs:
+            number = slurm_outputs[-1].stem  # the plugin names an attempt's output after the Slurm job ID
         line = find_error(log, announced, slurm_outputs)
         if line is not None:
             failures.append(Failure(rule, name, where, line, number, written))
@@ -89,8 +92,9 @@ def find_error(log: Path, announced: Job | None, slurm_outputs: list[Path]) -> s
     if line is not None or announced is None or not announced.is_failed or was_stopped:
         return line
     # If Slurm ends a job (time, memory, `scancel`), the reason is not in the job's log but in Slurm's output.
-    if slurm_outputs:
-        line = next((message for message in reversed(read_tail(slurm_outputs[-1])) if SLURM_LINE.match(message)), None)
+    for message in read_tail(slurm_outputs[-1]) if slurm_outputs else ():
+        if SLURM_LINE.match(message):
+            line = message
     end = repr(tail[-1]) if tail else "nothing: it is empty"
     return line or announced.message or f"no error in the log (killed? disk full?); it ends with {end}"
 
@@ -100,9 +104,9 @@ def last_error(path: Path) -> str | None:
     for line in reversed(read_tail(path)):
         message = LOG_LINE.match(line)
         # An ordinary message after an error means that the job continued, and a library's traceback was only a warning.
-        if message:
-            return line if message["level"] in ("ERROR", "CRITICAL") else None
-        if ERROR_LINE.search(line):
+        if message and message["level"] not in ("ERROR", "CRITICAL"):
+            return None
+        if message or ERROR_LINE.search(line):
             return line
     return None
 

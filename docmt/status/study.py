@@ -2,6 +2,7 @@
 
 import re
 import time
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from docmt.errors import escape_controls
 from docmt.slurm import QueueError, list_jobs
 from docmt.snakemake import Workflow, read_workflow, slurm_logs
 from docmt.status.failures import Failure, find_error, find_failures
-from docmt.status.trainings import STATES, Training, read_trainings, run_name
+from docmt.status.trainings import STATES, Training, read_training, run_name
 
 BAR = 6
 NAME_WIDTH = 36
@@ -30,23 +31,23 @@ def show_study(folder: Path, plan: Plan) -> str:
     workflow = read_workflow(folder)
     trainings, failures = read_state(folder, plan, workflow)
     n_made, n_all = count_results(folder, plan, workflow)
-    rest = f"{n_made:,} of {n_all:,} results are made"
-    rest += "" if n_made == n_all else "; `docmt run --dry-run` lists the jobs that are left, and why they run"
-    return "\n\n".join(filter(None, [_show_trainings(trainings), show_queue(folder), _show_failures(failures), rest]))
+    results = f"{n_made:,} of {n_all:,} results are made"
+    if n_made < n_all:
+        results += "; `docmt run --dry-run` lists the jobs that are left, and why they run"
+    sections = [_show_trainings(trainings), show_queue(folder), _show_failures(failures), results]
+    return "\n\n".join(filter(None, sections))
 
 
 def read_state(folder: Path, plan: Plan, workflow: Workflow) -> tuple[list[Training], list[Failure]]:
     """Return a study's trainings, and failed jobs that still matter."""
-    finished = {
-        stage
-        for stage, files in plan.targets().items()
-        if all((folder / file).exists() and file not in workflow.started for file in files)
-    }
-    unfinished = {
-        run_name(run)
-        for run in trained_runs(plan.study)
-        if not (folder / run_folder(run.dataset, run.system, run.seed) / "model.pt").exists()
-    }
+    unfinished_stages = set()
+    for stage, files in plan.targets().items():
+        if _count_made(folder, workflow, files) < len(files):
+            unfinished_stages.add(stage)
+    unfinished_trainings = set()
+    for run in trained_runs(plan.study):
+        if not (folder / run_folder(run.dataset, run.system, run.seed) / "model.pt").exists():
+            unfinished_trainings.add(run_name(run))
     # Log file names: DATASET/SYSTEM/seedN, also with /…, DATASET/SYSTEM/BASELINE, and table scopes.
     runs = list_runs(plan.config)
     pairs = rf"(?:{wildcard_regex(f'{run.dataset}/{run.system}' for run in runs)})/(?:{plan.row_pattern('systems')})"
@@ -56,22 +57,35 @@ def read_state(folder: Path, plan: Plan, workflow: Workflow) -> tuple[list[Train
         if stage is None:
             return True
         if stage == "training":
-            return name in unfinished
-        of_runs = stage in OF_RUNS or "/runs/" in name
-        return stage not in finished and (not of_runs or planned.fullmatch(name) is not None)
+            return name in unfinished_trainings
+        if stage in OF_RUNS or "/runs/" in name:
+            return stage in unfinished_stages and planned.fullmatch(name) is not None
+        return stage in unfinished_stages
 
     failures = find_failures(folder, workflow, is_planned)
-    trainings = read_trainings(folder, plan, workflow=workflow, failures=failures)
-    # A restarted trainer has not failed, even if its old log ends with an error.
-    running = {training.name for training in trainings if training.state != "failed"}
-    return trainings, [failure for failure in failures if failure.rule != "train" or failure.name not in running]
+    failed = {failure.name for failure in failures if failure.rule == "train"}
+    trainings = []
+    for run in trained_runs(plan.study):
+        training = read_training(folder, plan, run, workflow=workflow, is_failed=run_name(run) in failed)
+        trainings.append(training)
+        if training.state != "failed":
+            # A restarted trainer has not failed, even if its old log ends with an error.
+            failed.discard(training.name)
+    return trainings, [failure for failure in failures if failure.rule != "train" or failure.name in failed]
 
 
 def count_results(folder: Path, plan: Plan, workflow: Workflow) -> tuple[int, int]:
     """Return the number of existing results and of all results."""
-    files = [file for files in plan.targets().values() for file in files]
+    n_made = n_all = 0
+    for files in plan.targets().values():
+        n_made += _count_made(folder, workflow, files)
+        n_all += len(files)
+    return n_made, n_all
+
+
+def _count_made(folder: Path, workflow: Workflow, files: list[str]) -> int:
     # If Snakemake marks a job as started, its file can be half-written, or left from an earlier run.
-    return sum((folder / file).exists() and file not in workflow.started for file in files), len(files)
+    return sum((folder / file).exists() and file not in workflow.started for file in files)
 
 
 def describe_results(folder: Path, plan: Plan) -> str:
@@ -86,10 +100,9 @@ def describe_failures(folder: Path, jobs: Iterable[tuple[str, str]]) -> list[str
     lines = []
     for rule, log in jobs:
         name = log.removeprefix(f"logs/{rule}/").removesuffix(".log")
-        error = (
-            find_error(folder / log, workflow.jobs.get(log), slurm_logs(folder, rule, name)) or "no error in its log"
-        )
-        lines.append(f"{rule} failed: {escape_controls(error.removeprefix('docmt: error: ')[:MAX_LINE])} ({log})")
+        error = find_error(folder / log, workflow.jobs.get(log), slurm_logs(folder, rule, name))
+        error = (error or "no error in its log").removeprefix("docmt: error: ")
+        lines.append(f"{rule} failed: {escape_controls(error[:MAX_LINE])} ({log})")
     if len(lines) > MAX_FAILURES:
         lines = [f"{len(lines)} jobs failed, among them:", *lines[:MAX_FAILURES]]
     return lines
@@ -98,24 +111,31 @@ def describe_failures(folder: Path, jobs: Iterable[tuple[str, str]]) -> list[str
 def _show_trainings(trainings: list[Training]) -> str:
     if not trainings:
         return ""
-    counts = [(state, sum(training.state == state for training in trainings)) for state in STATES]
-    datasets = {training.dataset for training in trainings}
-    on = f" on {trainings[0].dataset}" if len(datasets) == 1 else ""
-    title = f"trainings{on}: " + ", ".join(f"{count} {state}" for state, count in counts if count)
+    n_trainings = Counter(training.state for training in trainings)
+    states = ", ".join(f"{n_trainings[state]} {state}" for state in STATES if n_trainings[state])
+    title = "trainings"
+    prefix = ""  # of all names
+    if len({training.dataset for training in trainings}) == 1:
+        title += f" on {trainings[0].dataset}"
+        prefix = f"{trainings[0].dataset}/"
     rows = []
     for training in trainings:
-        name = training.name.removeprefix(f"{training.dataset}/" if on else "")
-        updates = "" if training.step is None else f"{training.step}"
-        if training.step is not None and training.max_steps is not None:
-            updates += f"/{training.max_steps}"
-            if training.state != "done":
-                updates = f"{bar(training.step, training.max_steps, BAR)} {updates}"
-        speed = "" if training.tokens_per_second is None else f"{training.tokens_per_second:,.0f}"
-        loss = "" if training.dev_loss is None else f"{training.dev_loss:.3f}"
-        rows.append([shorten(name, NAME_WIDTH), training.state, updates, speed, loss, duration(training.eta_seconds)])
+        updates = speed = loss = ""
+        if training.step is not None:
+            updates = str(training.step)
+            if training.max_steps is not None:
+                updates += f"/{training.max_steps}"
+                if training.state != "done":
+                    updates = f"{bar(training.step, training.max_steps, BAR)} {updates}"
+        if training.tokens_per_second is not None:
+            speed = f"{training.tokens_per_second:,.0f}"
+        if training.dev_loss is not None:
+            loss = f"{training.dev_loss:.3f}"
+        name = shorten(training.name.removeprefix(prefix), NAME_WIDTH)
+        rows.append([name, training.state, updates, speed, loss, duration(training.eta_seconds)])
     header = ["run", "state", "updates", "tok/s", "loss", "ETA"]
     alignments = ["left", "left", "left", "right", "right", "right"]
-    return _show_table(title, rows, header, colalign=alignments)
+    return _show_table(f"{title}: {states}", rows, header, colalign=alignments)
 
 
 def _show_table(title: str, rows: list[list[str]], header: list[str], **options: Any) -> str:
@@ -142,14 +162,15 @@ def _show_failures(failures: list[Failure]) -> str:
     if not failures:
         return ""
     newest = failures[::-1][:MAX_FAILURES]
-    lines = [f"failed: {len(failures)}" + (f", the newest {MAX_FAILURES}" if len(failures) > MAX_FAILURES else "")]
+    title = f"failed: {len(failures)}"
+    if len(failures) > MAX_FAILURES:
+        title += f", the newest {MAX_FAILURES}"
+    lines = [title]
     for failure in newest:
-        job = f"  job {failure.job}" if failure.job else ""
-        lines += [
-            "",
-            f"{time.strftime('%Y-%m-%d %H:%M', time.localtime(failure.time))}{job}  {failure.log}",
-            f"  {failure.line[:MAX_LINE]}",
-        ]
+        heading = time.strftime("%Y-%m-%d %H:%M", time.localtime(failure.time))
+        if failure.job:
+            heading += f"  job {failure.job}"
+        lines += ["", f"{heading}  {failure.log}", f"  {failure.line[:MAX_LINE]}"]
     return "\n".join(lines)
 
 
@@ -169,7 +190,9 @@ def duration(seconds: float | None) -> str:
         return f"{days}d{hours % 24:02d}h"
     if hours:
         return f"{hours}h{minutes % 60:02d}m"
-    return f"{minutes}m" if minutes else f"{int(seconds)}s"
+    if minutes:
+        return f"{minutes}m"
+    return f"{int(seconds)}s"
 
 
 def shorten(name: str, width: int) -> str:

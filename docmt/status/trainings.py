@@ -4,17 +4,15 @@ import csv
 import math
 import platform
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from docmt.config.artifacts.runs import run_folder, trained_runs
+from docmt.config.artifacts.runs import run_folder
 from docmt.config.plan import Plan
 from docmt.config.systems import Run, training_settings
 from docmt.files import modified
 from docmt.snakemake import Workflow
-from docmt.status.failures import Failure
 from docmt.training.lock import is_running, read_status
 
 FRESH_SECONDS = 600  # maximum age of the last recorded progress of a living trainer on another host
@@ -58,16 +56,8 @@ def run_name(run: Run | Training) -> str:
     return f"{run.dataset}/{run.system}/seed{run.seed}"
 
 
-def read_trainings(folder: Path, plan: Plan, *, workflow: Workflow, failures: Sequence[Failure]) -> list[Training]:
-    """Return the trainings in a study folder, in configuration order."""
-    failed = {failure.name for failure in failures if failure.rule == "train"}
-    return [
-        _read_training(folder, plan, run, workflow=workflow, is_failed=run_name(run) in failed)
-        for run in trained_runs(plan.study)
-    ]
-
-
-def _read_training(folder: Path, plan: Plan, run: Run, *, workflow: Workflow, is_failed: bool) -> Training:
+def read_training(folder: Path, plan: Plan, run: Run, *, workflow: Workflow, is_failed: bool) -> Training:
+    """Return the state of a run's training in a study folder."""
     model = f"{run_folder(run.dataset, run.system, run.seed)}/model.pt"
     # Every combination of settings has a checkpoint folder. The newest belongs to the last trainer.
     folders = [path for path in (folder / model).parent.glob("checkpoints/*/") if path.is_dir()]
@@ -87,16 +77,20 @@ def _read_training(folder: Path, plan: Plan, run: Run, *, workflow: Workflow, is
         state = "started"
     elif is_failed:
         state = "failed"
+    elif checkpoints:
+        state = "interrupted"
     else:
-        state = "interrupted" if checkpoints else "waiting"
+        state = "waiting"
     progress = {}
     if checkpoints:
-        noted = read_status(checkpoints, "progress.json") or _read_history(checkpoints / "history.csv")
-        progress = {key: _as(kind, noted.get(key)) for key, kind in KINDS.items()}
+        status = read_status(checkpoints, "progress.json") or _read_history(checkpoints / "history.csv")
+        progress = {key: _as(kind, status.get(key)) for key, kind in KINDS.items()}
     if is_done:
         progress |= _read_history((folder / model).with_name("history.csv"))
     max_steps = training_settings(plan.config, run.system).max_steps
-    step, seconds, eta = progress.get("step"), progress.pop("seconds", None), None
+    step = progress.get("step")
+    seconds = progress.pop("seconds", None)
+    eta = None
     if state == "running" and step and seconds is not None and max_steps is not None:
         eta = max(0, max_steps - step) * seconds / step
     return Training(run.dataset, run.system, run.seed, state, **progress, max_steps=max_steps, eta_seconds=eta)
@@ -121,9 +115,13 @@ def _read_history(path: Path) -> dict[str, Any]:
             rows = list(csv.DictReader(file))
     except (OSError, UnicodeDecodeError, csv.Error):
         return {}
-    columns = {key: [_as(kind, row.get(key)) for row in rows] for key, kind in KINDS.items()}
-    values_by_column = {key: [value for value in column if value is not None] for key, column in columns.items()}
-    return {key: values[-1] for key, values in values_by_column.items() if values}
+    last_values = {}
+    for row in rows:
+        for key, kind in KINDS.items():
+            value = _as(kind, row.get(key))
+            if value is not None:
+                last_values[key] = value
+    return last_values
 
 
 def _as(kind: type, value: Any) -> Any:
@@ -132,4 +130,6 @@ def _as(kind: type, value: Any) -> Any:
         number = float(value)
     except (TypeError, ValueError):
         return None
-    return kind(number) if math.isfinite(number) else None
+    if not math.isfinite(number):
+        return None
+    return kind(number)

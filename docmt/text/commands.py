@@ -166,7 +166,9 @@ def learn_vocabulary(
             raise UserError("--pretrained: also pass --src-lang and --tgt-lang")
         subwords = None
         if keep == "seen":
-            subwords = {subword for line in read_all(inputs, label="vocabulary") for subword in line.split()}
+            subwords = set()
+            for line in read_all(inputs, label="vocabulary"):
+                subwords.update(line.split())
         vocabulary = PublishedText.read(pretrained).vocabulary((src_lang, tgt_lang), selection=subwords)
         log.info("%d symbols from %s", len(vocabulary), pretrained)
     else:

@@ -26,12 +26,14 @@ class TextPipeline:
         if self.src_lang == self.tgt_lang:
             raise UserError(f"source and target language are both {self.src_lang!r}: pass two different languages")
         self._truecasers = {lang: truecasers[lang] for lang in languages}
-        if any(settings.truecase != (truecaser.words is not None) for truecaser in self._truecasers.values()):
-            raise UserError(
-                f"truecase is {str(settings.truecase).lower()}, but the truecasers were learned with a different "
-                "setting: pass the same --settings to `docmt text learn-truecaser`"
-            )
-        self._codes, self._subwords = codes, {lang: subword_model(codes, lang) for lang in languages}
+        for truecaser in self._truecasers.values():
+            if settings.truecase != (truecaser.words is not None):
+                raise UserError(
+                    f"truecase is {str(settings.truecase).lower()}, but the truecasers were learned with a different "
+                    "setting: pass the same --settings to `docmt text learn-truecaser`"
+                )
+        self._codes = codes
+        self._subwords = {lang: subword_model(codes, lang) for lang in languages}
 
     def for_languages(self, languages: tuple[str, str]) -> Self:
         """Return the pipeline for other languages. Requires a pipeline without truecasers."""
@@ -58,14 +60,17 @@ class TextPipeline:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the pipeline as plain values (str, int, bool, list, dict)."""
-        words = {lang: truecaser.words for lang, truecaser in self._truecasers.items()}
+        truecasers = {}
+        for lang, truecaser in self._truecasers.items():
+            if truecaser.words is not None:
+                truecasers[lang] = sorted(truecaser.words)
         return {
             "format": FORMAT,
             "kind": KIND,
             "src_lang": self.src_lang,
             "tgt_lang": self.tgt_lang,
             "settings": self.settings.model_dump(mode="json"),
-            "truecasers": {lang: sorted(known_words) for lang, known_words in words.items() if known_words is not None},
+            "truecasers": truecasers,
             "codes": self._codes,
         }
 

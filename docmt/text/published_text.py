@@ -58,9 +58,11 @@ class PublishedText:
         else:
             # Models of fairseq (mBART, NLLB) have four specials before the pieces, SentencePiece three: ids shift by 1.
             pieces = SentencePieceModel(_read_model(folder / JOINT_MODEL)).symbols()
-            ids = {symbol: number for number, symbol in enumerate(("<s>", "<pad>", "</s>", "<unk>"))}
-            ids |= {piece: number + 1 for number, piece in enumerate(pieces) if number >= 3}
+            ids = {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3}
+            for row, piece in enumerate(pieces[3:], start=4):
+                ids[piece] = row
         src, tgt = tokenizer.get("source_lang") or None, tokenizer.get("target_lang") or None
+        languages = (src, tgt) if isinstance(src, str) and isinstance(tgt, str) else None
         added = _added_ids(folder, tokenizer, n_symbols=max(ids.values()) + 1)
         symbols = tuple(symbol for symbol in added if symbol not in SHARED_SPECIALS)
         ids = added | ids
@@ -71,7 +73,7 @@ class PublishedText:
         missing = {"</s>", "<unk>"} - ids.keys()
         if missing:
             raise ValueError(f"no symbol {min(missing)}")
-        return cls(folder, ids, symbols, (src, tgt) if isinstance(src, str) and isinstance(tgt, str) else None)
+        return cls(folder, ids, symbols, languages)
 
     def subword_codes(self, languages: tuple[str, str]) -> str:
         """Return the content of a codes file (`docmt.text.subwords`) for source and target language."""
@@ -103,22 +105,26 @@ class PublishedText:
 
         Languages whose docmt tag is a piece in the model (`<br>`) are left out.
         """
-        codes = {symbol: _short_code(symbol) for symbol in self.language_symbols}
-        counts = Counter(codes.values())
-        taken = {*SPECIALS, *self.ids}
-        return {
-            lang: symbol
-            for symbol, lang in codes.items()
-            if counts[lang] == 1 and re.fullmatch("[a-z]{2,3}", lang) and language_tag(lang) not in taken
-        }
+        counts = Counter(map(_short_code, self.language_symbols))
+        reserved = {*SPECIALS, *self.ids}
+        symbols = {}
+        for symbol in self.language_symbols:
+            lang = _short_code(symbol)
+            if counts[lang] == 1 and re.fullmatch("[a-z]{2,3}", lang) and language_tag(lang) not in reserved:
+                symbols[lang] = symbol
+        return symbols
 
     def language_symbol(self, lang: str) -> str:
         """Return the symbol for a language, spelled as in docmt (`de`) or in the model (`de_DE`)."""
-        symbols = [symbol for symbol in self.language_symbols if lang in (symbol, _short_code(symbol))]
-        if not symbols:
-            symbols = [
-                symbol for symbol in self.language_symbols if language_of(_short_code(symbol)) == language_of(lang)
-            ]
+        exact: list[str] = []
+        others: list[str] = []
+        for symbol in self.language_symbols:
+            code = _short_code(symbol)
+            if lang in (symbol, code):
+                exact.append(symbol)
+            elif language_of(code) == language_of(lang):
+                others.append(symbol)
+        symbols = exact or others
         if len(symbols) > 1:
             raise UserError(f"{self.folder}: language {lang!r} is ambiguous: use one of {' '.join(symbols)}")
         if not symbols:
@@ -141,20 +147,22 @@ def _short_code(symbol: str) -> str:
 
 
 def _read_optional(path: Path) -> dict[str, Any]:
-    return read_json(path) if path.exists() else {}
+    if not path.exists():
+        return {}
+    return read_json(path)
 
 
 def _added_ids(folder: Path, tokenizer: dict[str, Any], *, n_symbols: int) -> dict[str, int]:
     """Return the rows of languages and other added symbols, from the tokenizer file that lists them."""
-    added = [
-        *_read_optional(folder / "tokenizer.json").get("added_tokens", []),
-        *({"id": int(number), **token} for number, token in tokenizer.get("added_tokens_decoder", {}).items()),
-        *({"id": number, "content": name} for name, number in _read_optional(folder / "added_tokens.json").items()),
-    ]
-    ids = {token["content"]: token["id"] for token in added}
+    ids = {token["content"]: token["id"] for token in _read_optional(folder / "tokenizer.json").get("added_tokens", [])}
+    for number, token in tokenizer.get("added_tokens_decoder", {}).items():
+        ids[token["content"]] = token.get("id", int(number))
+    ids |= _read_optional(folder / "added_tokens.json")
     if not ids.keys() <= set(SHARED_SPECIALS):
         return ids
     # If only the order of languages is published, their rows follow the pieces.
     listed = _read_optional(folder / "special_tokens_map.json").get("additional_special_tokens", [])
-    names = [token if isinstance(token, str) else token["content"] for token in listed]
-    return ids | {name: n_symbols + number for number, name in enumerate(names)}
+    for row, token in enumerate(listed, start=n_symbols):
+        name = token if isinstance(token, str) else token["content"]
+        ids[name] = row
+    return ids

@@ -41,12 +41,16 @@ def measure_roundtrip(pipeline: TextPipeline, lines: Iterable[str], *, lang: str
             examples[cause].append({"line": line, "restored": restored})
     restored = n_lines - sum(causes.values())
     but_white_space = restored + causes["white space"]
+    share = share_but_white_space = None
+    if n_lines:
+        share = round(100 * restored / n_lines, 3)
+        share_but_white_space = round(100 * but_white_space / n_lines, 3)
     return {
         "lines": n_lines,
         "restored": restored,
         "restored_but_white_space": but_white_space,
-        "share": round(100 * restored / n_lines, 3) if n_lines else None,
-        "share_but_white_space": round(100 * but_white_space / n_lines, 3) if n_lines else None,
+        "share": share,
+        "share_but_white_space": share_but_white_space,
         "causes": dict(causes.most_common()),
         "examples": examples,
     }
@@ -66,13 +70,11 @@ def find_cause(line: str, restored: str) -> str:
     if line.replace(" ", "").lower() == restored.replace(" ", "").lower():
         return "blanks between tokens"
     # All changed characters on both sides. Next to replaced characters, spaces may also differ.
-    changed = {
-        character
-        for tag, i1, i2, j1, j2 in SequenceMatcher(None, line, restored, autojunk=False).get_opcodes()
-        if tag != "equal"
-        for character in line[i1:i2] + restored[j1:j2]
-        if character != " "
-    }
+    changed: set[str] = set()
+    for tag, i1, i2, j1, j2 in SequenceMatcher(None, line, restored, autojunk=False).get_opcodes():
+        if tag != "equal":
+            changed.update(line[i1:i2] + restored[j1:j2])
+    changed.discard(" ")
     for cause, characters in _SAMES.items():
         if changed <= set(characters):
             return cause

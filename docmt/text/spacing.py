@@ -61,7 +61,9 @@ def escape(token: str) -> str:
 
 def unescape(token: str) -> str:
     """Undo `escape`."""
-    return _ESCAPED.sub(lambda match: _UNESCAPES[match.group()], token) if "&" in token else token
+    if "&" not in token:
+        return token
+    return _ESCAPED.sub(lambda match: _UNESCAPES[match.group()], token)
 
 
 def is_word(token: str) -> bool:
@@ -82,10 +84,12 @@ def _directional_quotes(lang: str) -> dict[str, tuple[bool, bool]]:
     opens, closes = set("„‚“‘"), set("”’")
     if lang in _SIXES_CLOSE:
         opens, closes = set("„‚"), set("“‘”’")
-    if lang not in _SPACED_GUILLEMETS:
-        inward = lang in _INWARD_GUILLEMETS
-        opens |= set("»›" if inward else "«‹")
-        closes |= set("«‹" if inward else "»›")
+    if lang in _INWARD_GUILLEMETS:
+        opens |= set("»›")
+        closes |= set("«‹")
+    elif lang not in _SPACED_GUILLEMETS:
+        opens |= set("«‹")
+        closes |= set("»›")
     return {quote: (quote in closes, quote not in closes) for quote in opens | closes}
 
 

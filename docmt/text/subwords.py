@@ -65,7 +65,9 @@ class BpeModel:
             else:
                 tokens.append(open_token + subword)
                 open_token = ""
-        return [*tokens, open_token] if open_token else tokens
+        if open_token:
+            tokens.append(open_token)
+        return tokens
 
 
 class SentencePieceModel:

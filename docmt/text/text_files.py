@@ -16,10 +16,13 @@ CHUNK_LINES = 1000
 def read_all(sources: Sequence[Path], *, label: str) -> Iterator[str]:
     """Yield the lines of several files, with a progress bar."""
     # Without a total if a file is compressed, since counting its lines would need decompression.
-    total: int | None = 0
+    total = 0
     for source in sources:
         count = count_lines(source)
-        total = None if total is None or count is None else total + count
+        if count is None:
+            total = None
+            break
+        total += count
     return progress(itertools.chain.from_iterable(map(iterate_lines, sources)), label=label, unit="lines", total=total)
 
 

@@ -79,7 +79,9 @@ class Tokenizer:
     def _clean(self, line: str) -> str:
         text = clean(line)
         # Cleaned again, because normalization can add spaces.
-        return clean(self._normalized(text)) if self._normalize else text
+        if self._normalize:
+            return clean(self._normalized(text))
+        return text
 
     def tokenize(self, line: str) -> list[str]:
         """Return the marked tokens of a line. An empty line has none."""
@@ -94,7 +96,9 @@ class Tokenizer:
             glued = [False] * len(words)
         # Lowercase last: the library recognizes abbreviations and sentence ends by capitals.
         marked = self._spacing.mark(words, glued)
-        return [token.lower() for token in marked] if self._lowercase else marked
+        if self._lowercase:
+            return list(map(str.lower, marked))
+        return marked
 
     def detokenize(self, tokens: list[str]) -> str:
         """Return the text of tokens with or without marks."""
@@ -136,7 +140,8 @@ def sentence_words(line: str, lang: str) -> tuple[str, ...]:
 
 def _gaps(text: str, words: list[str]) -> list[bool] | None:
     """Return, per word, true if no space precedes it. None if the words do not spell the text."""
-    glued, position = [], 0
+    glued: list[bool] = []
+    position = 0
     for word in words:
         has_blank = text.startswith(" ", position)
         position += has_blank
@@ -144,7 +149,9 @@ def _gaps(text: str, words: list[str]) -> list[bool] | None:
             return None
         position += len(word)
         glued.append(not has_blank)
-    return glued if position == len(text) else None
+    if position != len(text):
+        return None
+    return glued
 
 
 @functools.cache

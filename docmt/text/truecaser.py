@@ -12,7 +12,7 @@ Moses, so that `restore_case` always recovers the original:
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from docmt.errors import UserError
 from docmt.files import read_json, write_json
@@ -42,10 +42,11 @@ class Truecaser:
     @classmethod
     def load(cls, path: Path) -> Self:
         """Read a truecaser file."""
-        value: Any = read_json(path)
-        words = value["lower_case_words"] if isinstance(value, dict) and "lower_case_words" in value else False
-        if words is None or (isinstance(words, list) and all(isinstance(word, str) for word in words)):
-            return cls(words)
+        match read_json(path):
+            case {"lower_case_words": None}:
+                return cls(None)
+            case {"lower_case_words": list(words)} if all(isinstance(word, str) for word in words):
+                return cls(words)
         raise UserError(f"{path}: not a truecaser: create it with `docmt text learn-truecaser`")
 
     def save(self, path: Path) -> None:
@@ -73,9 +74,11 @@ def count_forms(lines: Iterable[str]) -> Counter[str]:
     from sacremoses import MosesTruecaser
 
     moses = MosesTruecaser()
-    # All weights are 1. Moses can also weight first words, but leaves them out by default.
-    weights_by_line = (moses.learn_truecase_weights(plain_tokens(line.split(" "))) for line in lines)
-    return Counter(form for weights in weights_by_line for _, form, _ in weights)
+    counts: Counter[str] = Counter()
+    for line in lines:
+        # All weights are 1. Moses can also weight first words, but leaves them out by default.
+        counts.update(form for _, form, _ in moses.learn_truecase_weights(plain_tokens(line.split(" "))))
+    return counts
 
 
 def restore_case(tokens: list[str]) -> list[str]:
@@ -91,9 +94,14 @@ def restore_case(tokens: list[str]) -> list[str]:
 
 def _first_word(tokens: list[str]) -> int | None:
     """Return the index of the first word in a line, after brackets and quotes."""
-    return next((i for i, token in enumerate(tokens) if split_marks(token)[1] not in _BEFORE_FIRST_WORD), None)
+    for i, token in enumerate(tokens):
+        if split_marks(token)[1] not in _BEFORE_FIRST_WORD:
+            return i
+    return None
 
 
 def _capitalize(word: str) -> str:
     """Capitalize a word in lower case. Other words stay unchanged."""
-    return word[:1].upper() + word[1:] if word == word.lower() else word
+    if word != word.lower():
+        return word
+    return word[:1].upper() + word[1:]

@@ -48,22 +48,20 @@ class Vocabulary:
 
     def __init__(self, counts: Sequence[tuple[str, int]], *, extras: Sequence[str] = ()) -> None:
         """Create a vocabulary from subwords and counts in id order, without specials."""
-        names = [symbol for symbol, _ in counts]
         self.extras: tuple[str, ...] = tuple(extras)
         specials = (*SPECIALS, *self.extras)
-        self.symbols: tuple[str, ...] = (*specials, *names)
-        self.counts: tuple[int, ...] = (*(0 for _ in specials), *(count for _, count in counts))
         # Without specials, which `encode` must not produce from text.
-        self._ids = {symbol: number for number, symbol in enumerate(names, start=len(specials))}
-        if len(self._ids) != len(names):
-            duplicate = next(symbol for symbol, count in Counter(names).items() if count > 1)
-            raise UserError(f"vocabulary: duplicate subword {duplicate!r}")
-        taken = set(specials)
-        for symbol in names:
-            if symbol in taken:
+        self._ids: dict[str, int] = {}
+        for number, (symbol, _) in enumerate(counts, start=len(specials)):
+            if symbol in self._ids:
+                raise UserError(f"vocabulary: duplicate subword {symbol!r}")
+            if symbol in specials:
                 raise UserError(f"vocabulary: {symbol!r} is a special symbol and cannot be a subword")
             if symbol.split() != [symbol]:
                 raise UserError(f"vocabulary: {symbol!r} is empty or contains white space")
+            self._ids[symbol] = number
+        self.symbols: tuple[str, ...] = (*specials, *self._ids)
+        self.counts: tuple[int, ...] = (*[0] * len(specials), *(count for _, count in counts))
 
     @classmethod
     def from_symbols(cls, symbols: Iterable[str]) -> Self:
@@ -77,7 +75,9 @@ class Vocabulary:
     def from_sentences(cls, sentences: Iterable[Iterable[str]], *, extras: Sequence[str] = ()) -> Self:
         """Count subwords, except specials, and sort them by decreasing frequency, ties by spelling."""
         # Ties by spelling, so that ids do not depend on the text order.
-        counts = Counter(symbol for sentence in sentences for symbol in sentence)
+        counts: Counter[str] = Counter()
+        for sentence in sentences:
+            counts.update(sentence)
         for special in (*SPECIALS, *extras):
             counts.pop(special, None)
         return cls(sorted(counts.items(), key=lambda item: (-item[1], item[0])), extras=extras)
@@ -122,9 +122,9 @@ class Vocabulary:
         """Return the id of a language tag."""
         tag = language_tag(lang)
         if tag not in self.extras:
-            extra_symbols = " ".join(symbol for symbol in self.extras if symbol not in (GAP_MASK, TOKEN_MASK)) or "none"
+            tags = " ".join(symbol for symbol in self.extras if symbol not in (GAP_MASK, TOKEN_MASK))
             raise UserError(
-                f"language {lang!r}: the vocabulary has no tag {tag} (it has {extra_symbols}): learn it with "
+                f"language {lang!r}: the vocabulary has no tag {tag} (it has {tags or 'none'}): learn it with "
                 "`docmt text learn-vocabulary --tags`, or use a model for this language"
             )
         return self.symbols.index(tag)
