@@ -98,6 +98,8 @@ class NeuralSettings(Settings):
     """Width of the BiLSTM over the EDUs of a document, per direction."""
     hidden_width: int = Field(default=128, ge=1)
     """Width of the hidden layers of both classifiers."""
+    structure_width: int = Field(default=64, ge=1)
+    """Width of the embeddings of boundaries and sizes of spans."""
     pair_width: int = Field(default=24, ge=1)
     """Width of the vectors that compare two EDUs."""
     epochs: int = Field(default=12, ge=1)

@@ -1,6 +1,5 @@
 """`docmt evaluate`: score hypotheses, test sets and context use, and test differences for significance."""
 
-import itertools
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -249,12 +248,9 @@ def cxmi(
     # As in contrastive scoring: differences are smaller than rounding errors in half precision.
     exact = settings.model_copy(update={"precision": "float32"})
     scorer = TargetScorer(load_model(model, fingerprint=model_fingerprint), exact, device=torch_device)
-    trees = None
-    if discourse:
-        trees = list(itertools.chain.from_iterable(map(read_discourse, discourse)))
+    trees = [document for file in discourse for document in read_discourse(file)] if discourse else None
     if suite is not None:
-        reference = suite
-        items = read_suite(suite)
+        reference, items = suite, read_suite(suite)
         right = [Candidate(item.src, item.candidates[item.correct], is_prefix=item.is_prefix) for item in items]
         rows = suite_rows(items, score_references([item.id for item in items], right, scorer, trees))
     else:
@@ -264,10 +260,8 @@ def cxmi(
         documents = read_documents(prefix, languages=(src_lang, tgt_lang))
         references = [Candidate(document.src, document.tgt) for document in documents]
         scores = score_references([document.id for document in documents], references, scorer, trees)
-        sentence_documents = []
-        for document in documents:
-            sentence_documents += [document.id] * len(document)
-        rows = [mean_row(metric, np.concatenate(values), sentence_documents) for metric, values in scores.items()]
+        sentences = [document.id for document in documents for _ in document.src]
+        rows = [mean_row(metric, np.concatenate(values), sentences) for metric, values in scores.items()]
     scores = TestScores(test, rows, {"model": model, "reference": reference})
     write_scores(out, [scores], run=vars(run), settings=settings.model_dump(), fingerprint=fingerprint, **meter.facts())
 
@@ -276,9 +270,7 @@ def _prefix_unless_suite(texts: Sequence[Path] | None, suite: Path | None, *, co
     """Return the prefix of a split. None if there is a suite instead."""
     if bool(texts) == (suite is not None):
         raise UserError(f"docmt evaluate {command}: pass either --texts or --suite")
-    if not texts:
-        return None
-    return single_prefix(texts, option="--texts")
+    return single_prefix(texts, option="--texts") if texts else None
 
 
 @commands.command
@@ -354,8 +346,7 @@ def compare(
     index, (reference, *more), blank = read_user_references(references)
     if len(index.ids) == 1:
         log.warning("%s: only one document (by blank lines or documents.tsv): d-BLEU cannot be tested", references[0])
-    systems = {}
-    prefix = references[0].with_suffix("")
+    systems, prefix = {}, references[0].with_suffix("")
     for name, path in paths.items():
         translations = read_user_hypotheses(path, index, reference, tgt_lang=tgt_lang, blank=blank)
         systems[name] = TranslatedTest(translations, reference, settings, prefix, src_lang, tgt_lang, training, more)
@@ -433,8 +424,7 @@ def difference(
             differences = compare_translations(translated[:n_ours], translated[n_ours:])
         else:
             metric, items, judge = _read_judged(test, settings.contrast.ties)
-            ours = list(map(judge, test.outputs))
-            theirs = list(map(judge, test.baseline))
+            ours, theirs = list(map(judge, test.outputs)), list(map(judge, test.baseline))
             differences = compare_verdicts(metric, [item.phenomenon for item in items], ours, theirs)
         keys = {"dataset": dataset, "test": test.name, "system": names[0], "baseline": names[1]}
         rows += [keys | vars(tested) for tested in differences]

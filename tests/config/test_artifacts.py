@@ -15,12 +15,12 @@ RUN = ("smoke", "rst_mix", "1")
 GOLDEN = {
     "split": "c0a168315d5f",
     "subwords": "e9dd722d63f4",
-    "trees": "3fa5e87423c3",
-    "instances": "d8b4bfbb9840",
-    "model": "d98861466350",
-    "hypotheses": "95a31aaffc54",
-    "probabilities": "a9a144d9a055",
-    "scores": "216c302210cf",
+    "trees": "8b48ae00da2a",
+    "instances": "d05d2121a802",
+    "model": "37b9193af2e5",
+    "hypotheses": "6abffdf9c3d4",
+    "probabilities": "714d354acdbf",
+    "scores": "ecdcb16184c7",
 }
 
 

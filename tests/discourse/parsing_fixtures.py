@@ -108,7 +108,7 @@ def save_tiny_segmenter(path):
 
 def save_tiny_parser(path, segmenter):
     """An untrained neural parser that uses a segmenter file."""
-    tiny = {"members": 1, "edu_width": 8, "document_width": 4, "hidden_width": 16}
+    tiny = {"members": 1, "edu_width": 8, "document_width": 4, "hidden_width": 16, "structure_width": 8}
     settings = ParserSettings.load({"neural": tiny}, where="parser")
     reads, relations = Segmenter.load(segmenter), ("elaboration", "joint")
     torch.manual_seed(1)

@@ -2,7 +2,7 @@
 
 Shapes: E EDUs in a batch, W their words, D word state width, K queries, R encoded EDU width, H hidden width, Q states
 or nodes to classify, L slots (EDU positions in a state), C classes, B documents, T maximum number of EDUs per document,
-P comparison width, J slot columns (L × H), M ensemble members.
+P comparison width, J slot columns (L × H), V structure width, M ensemble members.
 """
 
 import itertools
@@ -39,7 +39,7 @@ class SpanInputs(NamedTuple):
 
     n_slots: int
     pairs: tuple[tuple[int, int], ...]  # slots whose EDUs are compared
-    n_structures: int  # classes of structures
+    n_structures: int  # classes of structures, see `transitions`
 
 
 # Slots of a state: EDUs of the upper three spans S1, S2 and S3, the front Q1 of the queue, the last EDU in its
@@ -129,7 +129,7 @@ class Decisions:
     """States or nodes with their gold classes."""
 
     slots_QL: np.ndarray  # int64, EDUs (missing: −1)
-    structures_Q: tuple[np.ndarray, np.ndarray]  # int64, classes of structures with and without paragraphs
+    structures_Q2: tuple[np.ndarray, np.ndarray]  # int64, classes of structures with and without paragraphs
     labels_Q: np.ndarray  # int64, gold classes
 
 
@@ -177,7 +177,7 @@ def make_example(
 
 
 def collate(decisions: Sequence[Decisions], lengths: Sequence[int], hidden: Sequence[bool]) -> list[Tensor]:
-    """Join decisions in several documents: slots_QL, structures_Q and documents_Q for `SpanClassifier`, and labels_Q.
+    """Join decisions in several documents: slots_QL, structures_Q2 and documents_Q for `SpanClassifier`, and labels_Q.
 
     `lengths` are the numbers of EDUs per document. `hidden` is true for documents whose paragraphs are hidden.
     """
@@ -186,7 +186,7 @@ def collate(decisions: Sequence[Decisions], lengths: Sequence[int], hidden: Sequ
         np.where(part.slots_QL == NO_EDU, offsets[-1], part.slots_QL + offset)
         for part, offset in zip(decisions, offsets[:-1], strict=True)
     ]
-    structures = [part.structures_Q[int(hide)] for part, hide in zip(decisions, hidden, strict=True)]
+    structures = [part.structures_Q2[int(hide)] for part, hide in zip(decisions, hidden, strict=True)]
     numbers = [np.full(len(part.labels_Q), number) for number, part in enumerate(decisions)]
     columns = (slots, structures, numbers, [part.labels_Q for part in decisions])
     return [torch.from_numpy(np.concatenate(parts).astype(np.int64)) for parts in columns]
@@ -278,7 +278,8 @@ class SpanClassifier(nn.Module):
         self.lefts, self.rights = [left for left, _ in pairs], [right for _, right in pairs]
         self.sides = nn.Linear(width, 2 * settings.pair_width)
         self.compare = nn.Linear(len(pairs) * settings.pair_width, settings.hidden_width, bias=False)
-        self.structures = nn.Embedding(n_structures, settings.hidden_width)
+        self.structures = nn.Embedding(n_structures, settings.structure_width)
+        self.widen = nn.Linear(settings.structure_width, settings.hidden_width, bias=False)
         self.norm = nn.LayerNorm(settings.hidden_width)
         self.drop = nn.Dropout(dropout)
         self.hidden = nn.Linear(settings.hidden_width, settings.hidden_width)
@@ -294,12 +295,13 @@ class SpanClassifier(nn.Module):
         rows = slots_EJ.view(slots_EJ.shape[0] * self.n_slots, -1)
         return ClassifierCache(rows, left_EP, right_EP, self.document(means_BR))
 
-    def forward(self, cache: ClassifierCache, slots_QL: Tensor, structures_Q: Tensor, documents_Q: Tensor) -> Tensor:
+    def forward(self, cache: ClassifierCache, slots_QL: Tensor, structures_Q2: Tensor, documents_Q: Tensor) -> Tensor:
         """Return class scores [Q, C] from slots (missing EDU: E), structures and document numbers."""
         spans_QH = functional.embedding_bag(self.slot_rows(slots_QL), cache.slots, mode="sum")
         pairs_QP = cache.left_EP[slots_QL[:, self.lefts]] * cache.right_EP[slots_QL[:, self.rights]]
         spans_QH = spans_QH + self.compare(pairs_QP.flatten(1))
-        hidden_QH = spans_QH + self.structures(structures_Q) + cache.documents_BH[documents_Q]
+        structures_QV = self.structures(structures_Q2).sum(1)
+        hidden_QH = spans_QH + self.widen(structures_QV) + cache.documents_BH[documents_Q]
         hidden_QH = self.drop(torch.relu(self.norm(hidden_QH)))
         return self.out(self.drop(torch.relu(self.hidden(hidden_QH))))
 
@@ -336,7 +338,7 @@ class EnsembleClassifier:
         self.slot_rows = first.slot_rows
         self.lefts, self.rights = first.lefts, first.rights
         with torch.no_grad():
-            self._structures = torch.cat([member.structures.weight for member in members], dim=1)
+            self._structures = torch.cat([member.widen(member.structures.weight) for member in members], dim=1)
             self._compare_MPH, self._hidden_MHH, self._out_MHC = (
                 torch.stack([getattr(member, name).weight.T for member in members])
                 for name in ("compare", "hidden", "out")
@@ -353,11 +355,12 @@ class EnsembleClassifier:
         return ClassifierCache(*(torch.cat(parts, dim=1) for parts in zip(*caches, strict=True)))
 
     def log_probabilities(
-        self, cache: ClassifierCache, slots_QL: Tensor, structures_Q: Tensor, documents_Q: Tensor
+        self, cache: ClassifierCache, slots_QL: Tensor, structures_Q2: Tensor, documents_Q: Tensor
     ) -> Tensor:
         """Return the mean log probabilities of all members, [Q, C]. Arguments as in `SpanClassifier`."""
         sums = functional.embedding_bag(self.slot_rows(slots_QL), cache.slots, mode="sum")
-        hidden_MQH = self._by_member(sums + self._structures[structures_Q] + cache.documents_BH[documents_Q])
+        sums = sums + self._structures[structures_Q2].sum(1) + cache.documents_BH[documents_Q]
+        hidden_MQH = self._by_member(sums)
         pairs = cache.left_EP[slots_QL[:, self.lefts]] * cache.right_EP[slots_QL[:, self.rights]]
         pairs_MQP = pairs.unflatten(2, (self.n_members, -1)).permute(2, 0, 1, 3).flatten(2)
         hidden_MQH = torch.baddbmm(hidden_MQH, pairs_MQP, self._compare_MPH)

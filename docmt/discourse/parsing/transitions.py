@@ -12,8 +12,10 @@ SHIFT, NN, NS, SN = range(4)
 N_ACTIONS = 4
 FORMS = ("", "NN", "NS", "SN")
 """Nuclearity of the new node per action (Shift: none)."""
-N_STATE_STRUCTURES = N_LEVELS**3
-N_NODE_STRUCTURES = N_ACTIONS * N_LEVELS
+N_SIZES = 8
+N_BOUNDARIES = N_LEVELS**3
+N_STATE_STRUCTURES = N_BOUNDARIES + N_LEVELS * N_SIZES**2
+N_NODE_STRUCTURES = N_ACTIONS * N_LEVELS + N_LEVELS * N_SIZES**2
 
 
 @dataclass(slots=True, eq=False)
@@ -60,18 +62,36 @@ def possible(state: State) -> tuple[bool, bool]:
     return state.next < state.n_edus, len(state.stack) >= 2
 
 
-def state_structure(units: DocumentUnits, state: State) -> int:
-    """Return the class of a state by its boundaries, in [0, `N_STATE_STRUCTURES`).
+def state_structure(units: DocumentUnits, state: State) -> tuple[int, int]:
+    """Return two classes of a state, in [0, `N_STATE_STRUCTURES`).
 
-    They are the levels of the boundaries between the upper three spans, and between the top one and the queue.
+    The first one consists of the boundaries between the upper three spans, and between the top one and the queue. The
+    second one consists of the boundary between the upper two spans, and their sizes.
     """
     stack = state.stack
     third = units.level(stack[-3].last, stack[-2].first) if len(stack) > 2 else NOTHING
-    second = units.level(stack[-2].last, stack[-1].first) if len(stack) > 1 else NOTHING
     front = units.level(stack[-1].last, state.next) if stack and state.next < state.n_edus else NOTHING
-    return (third * N_LEVELS + second) * N_LEVELS + front
+    second, sizes = NOTHING, 0
+    if len(stack) > 1:
+        second, sizes = units.level(stack[-2].last, stack[-1].first), _sizes(units, stack[-2], stack[-1])
+    return (third * N_LEVELS + second) * N_LEVELS + front, N_BOUNDARIES + second * N_SIZES**2 + sizes
 
 
-def node_structure(units: DocumentUnits, node: Constituent) -> int:
-    """Return the class of an internal node by its nuclearity and level, in [0, `N_NODE_STRUCTURES`)."""
-    return node.form * N_LEVELS + units.level(node.first, node.last)
+def node_structure(units: DocumentUnits, node: Constituent) -> tuple[int, int]:
+    """Return two classes of an internal node, in [0, `N_NODE_STRUCTURES`).
+
+    The first one consists of its nuclearity and level, the second one of its level and the sizes of its children.
+    """
+    level = units.level(node.first, node.last)
+    return node.form * N_LEVELS + level, N_ACTIONS * N_LEVELS + level * N_SIZES**2 + _sizes(units, *node.children)
+
+
+def _sizes(units: DocumentUnits, left: Constituent, right: Constituent) -> int:
+    """Return the class of the numbers of sentences in two spans: 1, 2, 3, 4 to 7, 8 to 15, …, 64 and more for each."""
+    left_size, right_size = (_size(units, span) for span in (left, right))
+    return left_size * N_SIZES + right_size
+
+
+def _size(units: DocumentUnits, span: Constituent) -> int:
+    n_sentences = units.sentences.number_of[span.last] - units.sentences.number_of[span.first] + 1
+    return min(n_sentences, 1 + n_sentences.bit_length(), N_SIZES) - 1

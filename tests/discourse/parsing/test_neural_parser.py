@@ -31,7 +31,7 @@ from docmt.discourse.parsing.parser import MAX_BATCH_EDUS, NeuralParser, word_st
 from docmt.discourse.parsing.training import total_loss, train_member, training_tree
 from docmt.discourse.settings import NeuralSettings, ParserSettings
 
-TINY = {"members": 1, "edu_width": 8, "document_width": 4, "hidden_width": 16}
+TINY = {"members": 1, "edu_width": 8, "document_width": 4, "hidden_width": 16, "structure_width": 8}
 RATES = ("input_dropout", "hidden_dropout", "relation_dropout")
 NOTHING_HIDDEN = dict.fromkeys((*RATES, "word_dropout", "label_smoothing"), 0.0)
 RECIPE = TINY | NOTHING_HIDDEN | {"epochs": 60, "documents_per_batch": 3, "learning_rate": 1e-2, "average_decay": 0.9}
@@ -143,11 +143,11 @@ def test_pooled_words():
 def test_collated_slots_point_into_the_batch(documents):
     _, examples = examples_of(documents[:2])
     lengths = [example.inputs.n_edus[0] for example in examples]
-    slots_QL, structures_Q, *_ = collate([example.steps for example in examples], lengths, [False, True])
+    slots_QL, structures_Q2, *_ = collate([example.steps for example in examples], lengths, [False, True])
     first = len(examples[0].steps.labels_Q)
     assert slots_QL[0].tolist()[:8] == [sum(lengths)] * 8  # an empty stack
     assert slots_QL[first, 8] == lengths[0]  # the queue of the second document begins behind the first one
-    assert structures_Q[first:].tolist() == examples[1].steps.structures_Q[1].tolist()
+    assert structures_Q2[first:].tolist() == examples[1].steps.structures_Q2[1].tolist()
 
 
 @pytest.mark.parametrize("kind", ["actions", "relations"])

@@ -17,7 +17,7 @@ from docmt.errors import UserError
 from docmt.files import read_json
 
 NEURAL = {
-    "members": 2, "edu_width": 6, "document_width": 3, "hidden_width": 8, "epochs": 2,
+    "members": 2, "edu_width": 6, "document_width": 3, "hidden_width": 8, "structure_width": 4, "epochs": 2,
 }  # fmt: skip
 SETTINGS = {"relations": "gum", "neural": NEURAL}
 

@@ -8,7 +8,17 @@ from parsing_fixtures import random_document
 
 from docmt.discourse.discourse_documents import DiscourseDocument, DocumentUnits, edus_from_starts
 from docmt.discourse.parsing.network import NODE_INPUTS, STATE_INPUTS, node_slots, state_slots
-from docmt.discourse.parsing.transitions import NN, NS, SHIFT, SN, State, node_structure, possible, state_structure
+from docmt.discourse.parsing.transitions import (
+    NN,
+    NS,
+    SHIFT,
+    SN,
+    Constituent,
+    State,
+    node_structure,
+    possible,
+    state_structure,
+)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -18,7 +28,7 @@ def test_slots_and_structures_stay_in_range(seed):
     chance = random.Random(seed)
     state = State(len(document.edus))
     while True:
-        assert 0 <= state_structure(units, state) < STATE_INPUTS.n_structures
+        assert all(0 <= number < STATE_INPUTS.n_structures for number in state_structure(units, state))
         slots = state_slots(units, state)
         assert len(slots) == STATE_INPUTS.n_slots
         assert all(-1 <= slot < len(document.edus) for slot in slots)
@@ -27,7 +37,7 @@ def test_slots_and_structures_stay_in_range(seed):
         can_shift, can_reduce = possible(state)
         state.apply(chance.choice([SHIFT] * can_shift + [NN, NS, SN] * can_reduce))
     for node in state.nodes:
-        assert 0 <= node_structure(units, node) < NODE_INPUTS.n_structures
+        assert all(0 <= number < NODE_INPUTS.n_structures for number in node_structure(units, node))
         assert len(node_slots(node)) == NODE_INPUTS.n_slots
 
 
@@ -74,3 +84,17 @@ def test_structures_of_nodes():
         state.apply(action)
         structures.add(node_structure(units, state.nodes[1]))
     assert len(structures) == 6
+
+
+def test_sizes_count_sentences():
+    sentences = tuple((str(number),) for number in range(80))
+    units = DocumentUnits(DiscourseDocument("d", sentences, edus_from_starts([[]] * 80, [1] * 80)))
+    state = State(80)
+    state.apply(SHIFT)
+    sizes = []
+    for _ in range(79):
+        state.apply(SHIFT)
+        state.apply(NN)
+        sizes.append(node_structure(units, Constituent(0, 79, 0, NN, (state.stack[0], state.stack[0])))[1])
+    firsts = [2 + number for number in range(1, 79) if sizes[number] != sizes[number - 1]]
+    assert firsts == [3, 4, 8, 16, 32, 64]
