@@ -25,7 +25,7 @@ from docmt.instances.storage import InstanceSet, expand_ranges, offsets_of
 from docmt.text.vocabulary import Vocabulary
 
 # Part of the seed, so that noise differs from other draws with the same (seed, epoch, number).
-RESTORATION = 0x6E6F6973
+RESTORATION = 0x6E6F6973  # `nois` in ASCII
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,7 @@ def call_layer(layer: nn.Module, hidden_ND: Tensor, *arguments: Any) -> Tensor:
     dtype = product_dtype(hidden_ND)
     if torch.compiler.is_compiling() or next(layer.parameters()).dtype == dtype:
         return layer(hidden_ND, *arguments)
+    # Layer norms are found by their name: the attribute must be called `norm`, or end in it.
     named = [(name, p) for name, p in layer.named_parameters() if not name.endswith(("norm.weight", "norm.bias"))]
     # One conversion of all weights joined, where autocast would convert each weight by itself.
     flat = torch.cat([parameter.flatten() for _, parameter in named]).to(dtype)

@@ -105,7 +105,7 @@ class Measurement:
 class MeasurementQueue:
     """Measurements of updates, kept until all processes flush them together, because reading them waits for the device.
 
-    `rate` and `norm` come from the last flushed update. `is_time_to_save` is true if the first process requested a
+    `rate` and `norm` come from the last flushed update. `save_requested` is true if the first process requested a
     checkpoint at the last flush.
     """
 
@@ -114,7 +114,7 @@ class MeasurementQueue:
         # In float16, gradients overflow until the scale suits them. The scaler skips these updates.
         self._max_skipped, self._n_skipped = MAX_SKIPPED if has_scaler else 0, 0
         self.rate = self.norm = math.nan
-        self.is_time_to_save = False
+        self.save_requested = False
         self._pending: list[Measurement] = []
         self._max_pending = 1
 
@@ -141,7 +141,7 @@ class MeasurementQueue:
             *(row.tokens for row in rows),
             on_device=[*(row.loss for row in rows), *norms],
         )
-        self.is_time_to_save = wishes > 0
+        self.save_requested = wishes > 0
         n = len(rows)
         if rows:  # from the seconds of all processes, so that they flush after the same update
             self._max_pending = updates_between_flushes(seconds / n / self.fabric.world_size)

@@ -9,10 +9,8 @@ import torch
 
 from docmt.models.attention.kernels import attention_entropy
 from docmt.models.attention.multi_head import Groupings, MultiHeadAttention
-from docmt.models.attention.patterns import Grouping
+from docmt.models.attention.patterns import SLOTS, Grouping
 from docmt.models.systems.transformer import Transformer
-
-KINDS = ("cross", "encoder", "decoder")
 
 
 class EntropyMeter:
@@ -68,9 +66,9 @@ class EntropyMeter:
         For example, `entropy_cross`, `entropy_cross_global`, and `below_uniform_cross`, the difference to uniform
         attention.
         """
-        columns: dict[str, list[float]] = {f"entropy_{kind}": [] for kind in KINDS}
+        columns: dict[str, list[float]] = {f"entropy_{kind}": [] for kind in SLOTS}
         for kind, module, (total, even, count) in zip(self.kinds, self.modules, self.sums, strict=True):
-            if kind in KINDS:
+            if kind in SLOTS:
                 for name in (kind, f"{kind}_{module.pattern}"):
                     columns.setdefault(f"entropy_{name}", []).append(total / count)
                     columns.setdefault(f"below_uniform_{name}", []).append((even - total) / count)

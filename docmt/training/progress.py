@@ -130,6 +130,7 @@ class TrainingState:
         """
         if not is_due:
             self.before_end = {name: getattr(self, name) for name in VALIDATED}
+            # With a copy of the last row, which this validation extends below.
             self.before_end["history"] = [*self.history[:-1], *map(dict, self.history[-1:])]
         if not self.history or self.history[-1]["step"] != self.step:
             self.history.append({"step": self.step, "tokens": self.tokens, "seconds": round(self.seconds, 3)})

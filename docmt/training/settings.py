@@ -17,7 +17,7 @@ from docmt.commands import (
     optional_file,
 )
 from docmt.instances.settings import RestorationSettings
-from docmt.models.attention.patterns import PATTERNS
+from docmt.models.attention.patterns import PATTERNS, SLOTS, Pattern
 from docmt.models.settings import ModelSettings
 from docmt.settings import Settings
 
@@ -146,11 +146,14 @@ WITHOUT_EFFECT = ("loggers", "keep_checkpoints", "graphs")
 def history_columns() -> list[str]:
     """Return all columns that a training history can have (docs/training.md)."""
     tasks = [f"{column}_{task}" for column in TASK_COLUMNS for task in get_args(TaskName)]
-    kinds = [
-        f"{measure}_{kind}" for measure in ("entropy", "below_uniform") for kind in ("cross", "encoder", "decoder")
-    ]
-    by_pattern = [f"{kind}_{pattern}" for kind in kinds for pattern in PATTERNS]
-    return list(dict.fromkeys([*HISTORY_COLUMNS, "dev_nll_marks", *tasks, *kinds, *by_pattern]))
+    columns = [*HISTORY_COLUMNS, "dev_nll_marks", *tasks]
+    for measure in ("entropy", "below_uniform"):
+        columns += [f"{measure}_{slot}" for slot in SLOTS]
+        for name, pattern in PATTERNS.items():
+            # Fusions are measured by part. Patterns of context modules have no slots, and are not measured.
+            if isinstance(pattern, Pattern):
+                columns += [f"{measure}_{slot}_{name}" for slot in pattern.slots]
+    return list(dict.fromkeys(columns))
 
 
 class RunSettings(Settings):

@@ -171,7 +171,7 @@ class Trainer:
                 self._log_if_due(bar)
                 # Several processes save after the same update.
                 is_alone, every = self.fabric.world_size == 1, self.settings.checkpoint_every_steps
-                is_save_due = schedule.is_time_to_save() if is_alone else self.measurements.is_time_to_save
+                is_save_due = schedule.is_time_to_save() if is_alone else self.measurements.save_requested
                 is_save_due |= (every is not None and state.step % every == 0) or self.signals.number is not None
         if self._saved != state.to_dict():
             self._save()
@@ -184,6 +184,7 @@ class Trainer:
             ahead = read_ahead(self.reader, step=state.step, tasks=state.tasks, device=self.fabric.device)
             step = -1
             with contextlib.closing(ahead):
+                # The step is unchanged if the last update failed: it is prepared again, perhaps in smaller parts.
                 while state.step != step:
                     started, step = perf_counter(), state.step
                     update = next(ahead)
@@ -381,7 +382,8 @@ class Trainer:
     def dev_batch(self, task: Task, instances: np.ndarray) -> Batch:
         """Collate development instances, with trees unless the model never sees any in training."""
         batch = task.collate(task.dev, instances, self.raw_module.model.settings)
-        batch = drop_trees(batch, np.zeros(len(instances)), probability=float(self.settings.drop_rst == 1))
+        if self.settings.drop_rst == 1:  # training never uses trees
+            batch = drop_trees(batch, np.zeros(len(instances)), probability=1.0)
         return batch.prepare(self.reader.kernel).to(self.fabric.device)
 
     # Checkpoints
@@ -394,7 +396,7 @@ class Trainer:
         self.state.sessions[-1].joules = None if math.isnan(joules) else joules
         self._saved = self.state.to_dict()
         self.schedule.start_clock()
-        self.measurements.is_time_to_save = False
+        self.measurements.save_requested = False
         if not self.fabric.is_global_zero:
             return
         # A copy in memory: the next update changes weights and optimizer while the thread writes.

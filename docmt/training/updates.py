@@ -34,7 +34,7 @@ from docmt.training.tasks import Task
 
 log = logging.getLogger(__name__)
 
-TASK_SEED = 0x7461736B
+TASK_SEED = 0x7461736B  # `task` in ASCII
 """Combined with the task number in the seed of every task except the first, so tasks draw different random numbers."""
 N_WORKERS_FOR_A_GPU = 2
 """Number of processes that prepare updates for a GPU, if there are enough cores."""
@@ -193,7 +193,7 @@ class UpdateReader:
         src_B, tgt_B = n_inputs(task.train, all_B, model_settings)
         src_B[read_R] = n_inputs(instance_set, places_R, model_settings)[0]
 
-        # Noise: random numbers for dropped words and trees.
+        # Dropout: random numbers for dropped words and trees.
         numbers = []  # of each instance; each batch as drawn has its own seed
         if word_dropout > 0 or (settings.drop_rst > 0 and model_settings.needs_trees):
             for number, batch in enumerate(batches):

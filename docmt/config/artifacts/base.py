@@ -60,6 +60,8 @@ class Artifact:
         paths = []
         if self.reads_paths:
             paths = [source.files for source in self.sources() if not isinstance(source, UserFile)]
+        # A renamed declaration, parameter or input changes the hash, and so does a new input that is empty. All studies
+        # then run these jobs again, trainings included: rename only together with a stage's version.
         return fingerprint([self.declaration, STAGE_VERSIONS[self.stage], as_argument(self.params), inputs, paths])
 
     @property

@@ -389,6 +389,8 @@ class SplitAttention(FusedAttention):
     """
 
     has_gate: ClassVar[bool] = False
+    WHOLE: ClassVar[tuple[str, ...]] = ("in_weight", "in_bias", "out.weight", "out.bias")
+    """Parameters in a `MultiHeadAttention` with all heads."""
     shares_queries: ClassVar[bool] = True
 
     def __init__(self, width: int, heads: int, patterns: Sequence[str]) -> None:
@@ -407,9 +409,6 @@ class SplitAttention(FusedAttention):
     def fuse(self, query_ND: Tensor, attend: Attend) -> Tensor:
         first, *others = (attend(part, query_ND) for part in parts(self))
         return sum(others, first)
-
-    WHOLE: ClassVar[tuple[str, ...]] = ("in_weight", "in_bias", "out.weight", "out.bias")
-    """Parameters in a `MultiHeadAttention` with all heads."""
 
     def split(self, whole: dict[str, Tensor]) -> dict[str, Tensor]:
         """Return parameters for the parts, cut from an attention with all heads."""

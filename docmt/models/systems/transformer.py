@@ -197,7 +197,7 @@ def sinusoids(n_positions: int, width: int, *, device: torch.device | str = "cpu
     table = _tables.get(key)
     if table is None or len(table) < n_positions:
         # The next power of two: a search that grows word by word seldom computes a new table.
-        length = max(1024, 1 << (n_positions - 1).bit_length() if n_positions > 1 else 1)
+        length = max(1024, 1 << (n_positions - 1).bit_length())
         half = width // 2
         rates = torch.exp(torch.arange(half) * -(math.log(10000) / max(half - 1, 1)))
         angles = torch.arange(length)[:, None] * rates
