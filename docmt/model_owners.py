@@ -1,7 +1,8 @@
 """Which configuration trained a model.
 
 Two configurations that use the same names in one folder would replace each other's models. Therefore the folder of a
-run contains the names of the configuration files, not their content: after an edit, the same file trains again.
+run contains the names of the configuration files, not their content: after an edit, the same file trains again. So does
+the same file with or without further files, for example after a trial with fewer updates.
 """
 
 import json
@@ -69,8 +70,14 @@ def read_owner(run: Path) -> list[str]:
 
 
 def belongs_to_others(run: Path, names: list[str]) -> bool:
-    """True if another configuration than the one with these names trained a run's model."""
-    return read_owner(run) not in ([], names)
+    """True if another configuration than the one with these names trained a run's model.
+
+    Configurations with the same first file are the same study if one of them only adds files.
+    """
+    shorter, longer = sorted([read_owner(run), names], key=len)
+    remaining = iter(longer)
+    is_subset = all(name in remaining for name in shorter)  # in the same order
+    return not is_subset or shorter[:1] not in ([], longer[:1])
 
 
 def check_owners(models: Iterable[str], names: list[str]) -> None:

@@ -30,7 +30,7 @@ from docmt.errors import UserError
 from docmt.files import atomic_writer, create_folder
 from docmt.gpu_locks import visible_gpus
 from docmt.model_owners import MERGED, MERGED_DRY_RUN, MERGED_HEAD, REPLACE_VARIABLE, configuration_names
-from docmt.replaced_models import REPLACED
+from docmt.replaced_models import REFUSED, REPLACED
 from docmt.settings import nearest
 from docmt.snakemake import LOCKS, read_jobs
 from docmt.snakemake_messages import JOB_LINES
@@ -157,10 +157,11 @@ def _print_plan(call: Sequence[str]) -> None:
     if not reasons:
         print("nothing to be done")
         return
-    for line in done.stdout.splitlines():
-        if line.startswith(REPLACED):
+    remarks = [line for line in dict.fromkeys(done.stdout.splitlines()) if line.startswith(REPLACED)]
+    refusals = [line for line in remarks if line.startswith(REFUSED)]
+    for line in remarks:
+        if line not in refusals:
             print(line, end="\n\n")
-            break
     # Reasons that only name another job's output are less informative.
     rows = [
         {
@@ -171,6 +172,8 @@ def _print_plan(call: Sequence[str]) -> None:
         for rule, of_rule in reasons.items()
     ]
     print_table([*rows, {"rule": "total", "jobs": len(jobs), "reason": ""}])
+    for line in refusals:
+        print("", line, sep="\n")
 
 
 def shorten_reason(reason: str, makers: Mapping[str, str]) -> str:
