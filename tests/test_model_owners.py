@@ -90,7 +90,7 @@ def test_dry_run_stands_for_its_files(folder, tmp_path):
     names = ["my.yaml", str(tmp_path / "shared.yaml")]
     for path in (MERGED_DRY_RUN, Path("copy.yaml")):
         path.parent.mkdir(exist_ok=True)
-        path.write_text(f"{MERGED_HEAD}{json.dumps({'files': names})}\nseeds: [1]\n", encoding="utf-8")
+        path.write_text(f"{MERGED_HEAD}{json.dumps({'files': names, '--set': []})}\nseeds: [1]\n", encoding="utf-8")
     assert configuration_names([folder / MERGED_DRY_RUN]) == names
     assert configuration_names([folder / "copy.yaml"]) == ["copy.yaml"]
 
