@@ -32,7 +32,8 @@ N_LOGS = 3
 
 BLOCK = re.compile(r"^(?P<indent>    )?(?P<error>Error in )?(?:local)?(?:rule|checkpoint) (?P<rule>\w+):$")
 ENTRY = re.compile(r"^    (?P<key>\w+): (?P<value>.*)$")
-SUBMITTED = re.compile(r"^Job (?P<number>\S+) has been submitted with SLURM jobid (?P<job>\S+) ", re.MULTILINE)
+SUBMITTED = re.compile(r"^Job (?P<number>\S+) has been submitted with SLURM jobid (?P<job>\S+) ")
+SLURM_JOB = re.compile(r"^(?:Job|Submitted array job) .* SLURM job ?ID ", re.MULTILINE | re.IGNORECASE)
 
 CORES_PER_GPU = 4
 """CPU cores per GPU process. They also read and noise instances and write checkpoints."""
@@ -177,7 +178,7 @@ def read_workflow(folder: Path) -> Workflow:
             state = "running"
         else:
             state = "killed" if host == platform.node() and Path("/proc").is_dir() else "locked"
-    uses_slurm = any(SUBMITTED.search(text) for text in texts)
+    uses_slurm = any(SLURM_JOB.search(text) for text in texts)
     return Workflow(state, frozenset(_marked(home / "incomplete")), jobs, uses_slurm)
 
 

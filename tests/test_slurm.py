@@ -112,11 +112,18 @@ def test_status_lists_the_queue(squeue, tmp_path):
 
 
 SUBMITTED = "Job 4 has been submitted with SLURM jobid 7 (log: x.log).\n"
+ARRAY = "Submitted array job with Snakemake IDs 4,5 and SLURM job ID 7. The individual task IDs are 1-2.\n"
 
 
 @pytest.mark.parametrize(
     ("text", "is_asked"),
-    [(None, False), ("Building DAG of jobs...\n", False), (f"echo {SUBMITTED}", False), (f"Begun\n{SUBMITTED}", True)],
+    [
+        (None, False),
+        ("Building DAG of jobs...\n", False),
+        (f"echo {SUBMITTED}", False),
+        (f"Begun\n{SUBMITTED}", True),
+        (f"Begun\n{ARRAY}", True),
+    ],
 )
 def test_only_cluster_runs_have_a_queue(text, is_asked, squeue, tmp_path):
     squeue(code=1)
