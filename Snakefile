@@ -63,7 +63,9 @@ try:
         shorten_messages(
             partial(describe_results, Path.cwd(), plan),
             lambda: describe_trainings(
-                workflow.dag.needrun_jobs(), configuration_names(workflow.configfiles)
+                workflow.dag.needrun_jobs(),
+                configuration_names(workflow.configfiles),
+                is_dry_run=workflow.dryrun,
             ),
             partial(describe_failures, Path.cwd()),
         )

@@ -1,7 +1,8 @@
 """Which configuration trained a model.
 
 Two configurations that use the same names in one folder would replace each other's models. Therefore the folder of a
-run contains the names of the configuration files, not their content: after an edit, the same file trains again.
+run contains the names of the configuration files, not their content: after an edit, the same file trains again. So does
+the same file with or without further files, for example after a trial with fewer updates.
 """
 
 import json
@@ -25,33 +26,45 @@ REPLACE_VARIABLE = "DOCMT_REPLACE"
 """Environment variable that allows to replace models of other configurations, and to delete all outputs (`docmt run
 --replace`)."""
 MERGED = Path("results/config.yaml")
-"""Configuration files and changes by `docmt run --set`. Its first line contains their names."""
+"""Configuration files and changes by `docmt run --set`. Its first line names the files and the changes."""
 MERGED_DRY_RUN = Path(".snakemake/dry_run.yaml")
 """The same file for a dry run."""
 MERGED_HEAD = "# merged by docmt run: "
 
 
 def configuration_names(files: Iterable[Path]) -> list[str]:
-    """Return the names of a study's configuration files. A file that `--set` merged stands for its sources.
+    """Return the names of a study's configuration files. A file that `--set` merged stands for its sources."""
+    names, _ = configuration_sources(files)
+    return names
+
+
+def configuration_sources(files: Iterable[Path]) -> tuple[list[str], list[str]]:
+    """Return the names of a study's configuration files, and the changes in files that `--set` merged.
 
     The working directory is the study folder. Paths inside it are relative, since the folder can be moved.
     """
     names: list[str] = []
+    changes: list[str] = []
     for file in files:
         path, folder = os.path.realpath(file), os.path.realpath(Path.cwd())
         name = os.path.relpath(path, folder) if Path(path).is_relative_to(folder) else path
-        names += merged_names(file) if Path(name) in (MERGED, MERGED_DRY_RUN) else [name]
-    return names
+        if Path(name) in (MERGED, MERGED_DRY_RUN):
+            merged_names, merged_changes = _read_head(file)
+            names += merged_names
+            changes += merged_changes
+        else:
+            names.append(name)
+    return names, changes
 
 
-def merged_names(file: Path) -> list[str]:
-    """Return the files that `docmt run --set` merged into a file. Just this file if it was not made so."""
-    with open(file, encoding="utf-8", errors="replace") as lines:
-        head = lines.readline()
+def _read_head(file: Path) -> tuple[list[str], list[str]]:
+    """Return the files and changes that `docmt run --set` merged into a file. Just this file if it was not made so."""
     try:
-        return [str(name) for name in json.loads(head.removeprefix(MERGED_HEAD))["files"]]
-    except (ValueError, LookupError, TypeError):
-        return [str(MERGED)]
+        with open(file, encoding="utf-8", errors="replace") as lines:
+            head = json.loads(lines.readline().removeprefix(MERGED_HEAD))
+        return [str(name) for name in head["files"]], [str(change) for change in head["--set"]]
+    except (OSError, ValueError, LookupError, TypeError):
+        return [str(MERGED)], []
 
 
 def record_owner(run: Path) -> None:
@@ -69,8 +82,14 @@ def read_owner(run: Path) -> list[str]:
 
 
 def belongs_to_others(run: Path, names: list[str]) -> bool:
-    """True if another configuration than the one with these names trained a run's model."""
-    return read_owner(run) not in ([], names)
+    """True if another configuration than the one with these names trained a run's model.
+
+    Configurations with the same first file are the same study if one of them only adds files.
+    """
+    shorter, longer = sorted([read_owner(run), names], key=len)
+    remaining = iter(longer)
+    is_subset = all(name in remaining for name in shorter)  # in the same order
+    return not is_subset or shorter[:1] not in ([], longer[:1])
 
 
 def check_owners(models: Iterable[str], names: list[str]) -> None:

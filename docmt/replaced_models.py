@@ -5,24 +5,34 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from docmt.errors import UserError
 from docmt.model_owners import check_owners
 from docmt.paths import MODEL, names_in_path
 from docmt.snakemake_records import read_record
 
 REPLACED = "docmt: this run "
 """First words of the line."""
+REFUSED = f"{REPLACED}would be refused: "
+"""First words of the second line, in a dry run of a study that would be refused."""
 N_NAMED = 10
 """Maximum number of models to name."""
 
 
-def describe_trainings(jobs: Iterable[Any], configuration: list[str]) -> str:
+def describe_trainings(jobs: Iterable[Any], configuration: list[str], *, is_dry_run: bool = False) -> str:
     """Return one line about the trainings among Snakemake's jobs that concern existing models. Empty if none does.
 
-    Raises UserError if another configuration than this one trained an existing model (`docmt.model_owners`).
+    Raises UserError if another configuration than this one trained an existing model (`docmt.model_owners`). In a dry
+    run, the error is a second line.
     """
     trainings = {path: job for job in jobs for path in map(str, job.output) if names_in_path(MODEL, path)}
     existing = [path for path in sorted(trainings) if Path(path).exists()]
-    check_owners(existing, configuration)
+    refusal = []
+    try:
+        check_owners(existing, configuration)
+    except UserError as error:
+        if not is_dry_run:
+            raise
+        refusal = [f"{REFUSED}{error}"]
     replaced = [f"{_name(path)} ({_updates(path)})" for path in existing]
     new = {path: job for path, job in sorted(trainings.items()) if not Path(path).exists()}
     others = [
@@ -43,7 +53,8 @@ def describe_trainings(jobs: Iterable[Any], configuration: list[str]) -> str:
         parts.append(f"replaces {models}: {_join(replaced)}")
     if renamed:
         parts.append(f"trains models again that exist under another name: {_join(renamed)}")
-    return REPLACED + "; ".join(parts) if parts else ""
+    line = [REPLACED + "; ".join(parts)] if parts else []
+    return "\n".join(line + refusal)
 
 
 def _name(path: str) -> str:

@@ -33,6 +33,7 @@ N_LOGS = 3
 BLOCK = re.compile(r"^(?P<indent>    )?(?P<error>Error in )?(?:local)?(?:rule|checkpoint) (?P<rule>\w+):$")
 ENTRY = re.compile(r"^    (?P<key>\w+): (?P<value>.*)$")
 SUBMITTED = re.compile(r"^Job (?P<number>\S+) has been submitted with SLURM jobid (?P<job>\S+) ")
+SLURM_JOB = re.compile(r"^(?:Job|Submitted array job) .* SLURM job ?ID ", re.MULTILINE | re.IGNORECASE)
 
 CORES_PER_GPU = 4
 """CPU cores per GPU process. They also read and noise instances and write checkpoints."""
@@ -153,11 +154,13 @@ class Workflow:
             host, where Snakemake can be running or not).
         started: outputs of unfinished jobs.
         jobs: last message on a job, by log file, from the newest message files.
+        uses_slurm: True if Snakemake submitted jobs to Slurm, by these message files.
     """
 
     state: str
     started: frozenset[str] = frozenset()
     jobs: Mapping[str, Job] = field(default_factory=dict)
+    uses_slurm: bool = False
 
 
 def read_workflow(folder: Path) -> Workflow:
@@ -175,7 +178,8 @@ def read_workflow(folder: Path) -> Workflow:
             state = "running"
         else:
             state = "killed" if host == platform.node() and Path("/proc").is_dir() else "locked"
-    return Workflow(state, frozenset(_marked(home / "incomplete")), jobs)
+    uses_slurm = any(SLURM_JOB.search(text) for text in texts)
+    return Workflow(state, frozenset(_marked(home / "incomplete")), jobs, uses_slurm)
 
 
 def last_configuration(folder: Path) -> list[Path]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +18,7 @@ from docmt.model_owners import (
     MERGED_HEAD,
     OWNER,
     REPLACE_VARIABLE,
+    belongs_to_others,
     check_owners,
     configuration_names,
     guard_deletion,
@@ -88,7 +90,7 @@ def test_dry_run_stands_for_its_files(folder, tmp_path):
     names = ["my.yaml", str(tmp_path / "shared.yaml")]
     for path in (MERGED_DRY_RUN, Path("copy.yaml")):
         path.parent.mkdir(exist_ok=True)
-        path.write_text(f"{MERGED_HEAD}{json.dumps({'files': names})}\nseeds: [1]\n", encoding="utf-8")
+        path.write_text(f"{MERGED_HEAD}{json.dumps({'files': names, '--set': []})}\nseeds: [1]\n", encoding="utf-8")
     assert configuration_names([folder / MERGED_DRY_RUN]) == names
     assert configuration_names([folder / "copy.yaml"]) == ["copy.yaml"]
 
@@ -114,10 +116,25 @@ def test_own_and_unknown_models_are_replaced(names, train):
     assert not Path(OTHER, OWNER).exists()
 
 
-def test_a_forgotten_second_file_is_another_configuration(train):
-    train(["a.yaml", "small.yaml"], BASE)
-    with pytest.raises(UserError, match=r"1 model\(s\) of a\.yaml small\.yaml would be replaced by a\.yaml,"):
-        check_owners(models(BASE), ["a.yaml"])
+@pytest.mark.parametrize(
+    ("owner", "names", "is_same"),
+    [
+        ("a.yaml quick.yaml", "a.yaml", True),
+        ("a.yaml", "a.yaml quick.yaml", True),
+        ("a.yaml x.yaml quick.yaml", "a.yaml quick.yaml", True),
+        ("a.yaml quick.yaml", "a.yaml x.yaml", False),
+        ("a.yaml x.yaml quick.yaml", "a.yaml quick.yaml x.yaml", False),
+        ("a.yaml quick.yaml", "b.yaml quick.yaml", False),
+        ("a.yaml quick.yaml", "quick.yaml", False),
+        ("a.yaml", "b.yaml a.yaml", False),
+    ],
+)
+def test_further_files_keep_the_study(owner, names, is_same, train):
+    train(owner.split(), BASE)
+    assert belongs_to_others(Path(BASE), names.split()) is not is_same
+    if not is_same:
+        with pytest.raises(UserError, match=re.escape(f"1 model(s) of {owner} would be replaced by {names}, such")):
+            check_owners(models(BASE), names.split())
 
 
 def test_replacing_can_be_allowed(train, monkeypatch):

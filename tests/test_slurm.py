@@ -5,10 +5,12 @@ import subprocess
 import sys
 
 import pytest
+from smoke_study import smoke_config
 
+from docmt.config.plan import Plan
 from docmt.errors import UserError
 from docmt.slurm import QueueError, list_jobs, watch_jobs
-from docmt.status.study import show_queue
+from docmt.status.study import show_queue, show_study
 
 
 @pytest.fixture
@@ -107,3 +109,26 @@ def test_status_lists_the_queue(squeue, tmp_path):
     assert show_queue(tmp_path) == "Slurm's queue is unknown: squeue failed (squeue: error: no controller)"
     squeue()
     assert show_queue(tmp_path) == ""
+
+
+SUBMITTED = "Job 4 has been submitted with SLURM jobid 7 (log: x.log).\n"
+ARRAY = "Submitted array job with Snakemake IDs 4,5 and SLURM job ID 7. The individual task IDs are 1-2.\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_asked"),
+    [
+        (None, False),
+        ("Building DAG of jobs...\n", False),
+        (f"echo {SUBMITTED}", False),
+        (f"Begun\n{SUBMITTED}", True),
+        (f"Begun\n{ARRAY}", True),
+    ],
+)
+def test_only_cluster_runs_have_a_queue(text, is_asked, squeue, tmp_path):
+    squeue(code=1)
+    if text is not None:
+        (tmp_path / ".snakemake/log").mkdir(parents=True)
+        (tmp_path / ".snakemake/log/1.snakemake.log").write_text(f"SNAKEMAKE\n{text}")
+    plan = Plan(smoke_config())
+    assert ("Slurm's queue is unknown" in show_study(tmp_path, plan)) is is_asked

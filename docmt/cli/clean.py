@@ -13,7 +13,7 @@ from docmt.config.plan import Plan
 from docmt.config.systems import list_runs
 from docmt.errors import UserError, escape_controls
 from docmt.files import UNFINISHED, read_facts
-from docmt.model_owners import belongs_to_others, configuration_names, read_owner
+from docmt.model_owners import belongs_to_others, read_owner
 from docmt.paths import RUN
 from docmt.provenance import job_facts_path
 from docmt.slurm import QueueError, list_jobs
@@ -41,10 +41,9 @@ def clean(study: StudyFolder = StudyFolder(), *, delete: bool = False, yes: bool
         delete: delete the listed files, except runs and files of other configurations.
         yes: with --delete, also delete these.
     """
-    with study.opened() as (plan, folder, files):
+    with study.opened() as (plan, folder, names):
         if not (folder / "results").is_dir():
             raise UserError(f"--directory {study.directory}: contains no results: pass the folder of a study")
-        names = configuration_names(files)
         leftovers = sorted(find_leftovers(plan, names), key=lambda leftover: leftover.owner)
         owners = {" ".join(read_owner(run)) for run in run_folders()} - {""}
     if delete:

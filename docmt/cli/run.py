@@ -18,19 +18,18 @@ import yaml
 from cyclopts import Parameter
 
 from docmt.cli.init import find_workflow
-from docmt.cli.status import find_configuration
+from docmt.cli.status import find_configuration, warn_of_other_files
 from docmt.commands import CommandGroup, print_table
 from docmt.config.artifacts.base import Study
 from docmt.config.artifacts.study import STAGES, check_user_files
 from docmt.config.by_hand import describe_by_hand
 from docmt.config.costs import describe_costs
-from docmt.config.loading import load_config, parse_yaml, read_config_files
-from docmt.config.systems import merge
+from docmt.config.loading import load_config, read_config_files
 from docmt.errors import UserError
 from docmt.files import atomic_writer, create_folder
 from docmt.gpu_locks import visible_gpus
-from docmt.model_owners import MERGED, MERGED_DRY_RUN, MERGED_HEAD, REPLACE_VARIABLE, configuration_names
-from docmt.replaced_models import REPLACED
+from docmt.model_owners import MERGED, MERGED_DRY_RUN, MERGED_HEAD, REPLACE_VARIABLE, configuration_sources
+from docmt.replaced_models import REFUSED, REPLACED
 from docmt.settings import nearest
 from docmt.snakemake import LOCKS, read_jobs
 from docmt.snakemake_messages import JOB_LINES
@@ -65,8 +64,8 @@ def run(
         docmt run my.yaml training --set decoding.beam_size=4
 
     Args:
-        words: configuration files (default: the files of the last run in this folder), targets (default: all), and
-            options of Snakemake, such as `--cores 4` or `--profile slurm`. Targets must
+        words: configuration files (default: the files of the last run in this folder, with its `--set`), targets
+            (default: all), and options of Snakemake, such as `--cores 4` or `--profile slurm`. Targets must
             precede these options. Files can be anywhere.
         changes: `KEY=VALUE` that overrides the configuration, recorded in results/config.yaml.
         dry_run: print the number of jobs per rule and one reason, without running them. --verbose prints all jobs.
@@ -91,24 +90,25 @@ def run(
         options.remove("--verbose")  # Snakemake would print its internal messages
     workflow = Path.cwd() if Path("workflow/rules").is_dir() else find_workflow()
     options = find_profiles(options, workflow)
-    files = find_configuration(files, directory)
-    values = read_config_files(files)
+    target_names = [*TARGETS, *STAGES, *itertools.chain.from_iterable(STAGES.values())]
+    for target in targets:
+        if "/" not in target and target not in target_names:
+            raise UserError(f"target {target!r}: not a stage, a rule or a path; {nearest(target, target_names)}")
+    changes = changes or []
+    files, last_changes = find_configuration(files, directory)
+    values = read_config_files(files, [*last_changes, *changes])
     files = [file.absolute() for file in files]
-    for change in changes or []:
-        values = merge(values, read_change(change))
     with create_folder(directory), chdir(directory):
         study = Study(load_config(values))
         check_user_files(study)
         facts = []
         if is_plan:
             facts = list(filter(None, [*describe_costs(study), describe_by_hand(study)]))
-        names = configuration_names(files)
-    target_names = [*TARGETS, *STAGES, *itertools.chain.from_iterable(STAGES.values())]
-    for target in targets:
-        if "/" not in target and target not in target_names:
-            raise UserError(f"target {target!r}: not a stage, a rule or a path; {nearest(target, target_names)}")
-    if changes:
-        head = {"files": names, "--set": changes}
+        names, merged_changes = configuration_sources(files)
+        warn_of_other_files(names)
+    if last_changes or changes:
+        earlier = [change for change in (*merged_changes, *last_changes) if change not in changes]
+        head = {"files": names, "--set": [*earlier, *changes]}
         files = [_write_merged(values, head, directory, is_dry=dry_run or "--unlock" in options)]
     has_profile = "SNAKEMAKE_PROFILE" in os.environ or parsed.get("profile")
     if not has_profile and not any(parsed.get(name) for name in ("cores", "jobs", "executor")):
@@ -137,8 +137,8 @@ def _write_merged(values: Mapping[str, Any], head: Mapping[str, Any], directory:
     """Write the configuration with all changes, and return its path. `head` is written into its first line."""
     if not is_dry and any((directory / LOCKS).glob("*.lock")):
         raise UserError(
-            f"--set: Snakemake is running in this folder, with {directory / MERGED}: wait until it has ended. If it "
-            "was killed, remove its lock with --unlock"
+            f"{directory / MERGED}: Snakemake is running in this folder, with this file: wait until it has ended. If "
+            "it was killed, remove its lock with --unlock"
         )
     merged = (directory / (MERGED_DRY_RUN if is_dry else MERGED)).absolute()
     with atomic_writer(merged, checksum=False) as file:
@@ -167,16 +167,19 @@ def _print_plan(call: Sequence[str]) -> None:
     if not reasons:
         print("nothing to be done")
         return
-    for line in done.stdout.splitlines():
-        if line.startswith(REPLACED):
+    remarks = [line for line in dict.fromkeys(done.stdout.splitlines()) if line.startswith(REPLACED)]
+    refusals = [line for line in remarks if line.startswith(REFUSED)]
+    for line in remarks:
+        if line not in refusals:
             print(line, end="\n\n")
-            break
     rows = []
     for rule, rule_reasons in reasons.items():
         # Reasons that only name another job's output are less informative.
         reason = min(rule_reasons, key=lambda reason: reason.startswith("after "))
         rows.append({"rule": rule, "jobs": len(rule_reasons), "reason": reason})
     print_table([*rows, {"rule": "total", "jobs": len(jobs), "reason": ""}])
+    for line in refusals:
+        print("", line, sep="\n")
 
 
 def shorten_reason(reason: str, makers: Mapping[str, str]) -> str:
@@ -257,21 +260,3 @@ def limit_gpus(options: list[str]) -> list[str]:
         return [*options, "--resources", f"gpu={n_gpus}"]
     before = options.index("--resources") + 1
     return [*options[:before], f"gpu={n_gpus}", *options[before:]]
-
-
-def read_change(change: str) -> dict[str, Any]:
-    """Return the nested mapping for one `KEY=VALUE` with a YAML value."""
-    key, equals, text = change.partition("=")
-    try:
-        value = parse_yaml(text, where=key)
-    except UserError:
-        value, equals = None, ""
-    if not equals or not re.fullmatch(r"[^.\s]+(\.[^.\s]+)*", key):
-        raise UserError(f"--set {change}: expected KEY=VALUE, for example decoding.beam_size=4")
-    # In YAML 1.1, 1e-4 is text. Here it can only be a number.
-    if isinstance(value, str) and re.fullmatch(r"[+-]?[0-9]+(\.[0-9]*)?[eE][+-]?[0-9]+", value):
-        value = float(value)
-    first, *rest = key.split(".")
-    for name in reversed(rest):
-        value = {name: value}
-    return {first: value}

@@ -13,26 +13,46 @@ from docmt.commands import CommandGroup
 from docmt.config.loading import load_config, read_config_files
 from docmt.config.plan import Plan
 from docmt.errors import UserError, escape_controls
+from docmt.model_owners import configuration_names, configuration_sources
 from docmt.snakemake import last_configuration
 from docmt.status.study import show_study
 
 log = logging.getLogger(__name__)
 
 
-def find_configuration(files: Sequence[Path], directory: Path) -> list[Path]:
-    """Return a command's configuration files. Default: the last run's files in the study folder."""
+def find_configuration(files: Sequence[Path], directory: Path) -> tuple[list[Path], list[str]]:
+    """Return a command's configuration files and changes. Default: the last run's files and `--set`.
+
+    The files are read again, because you can have edited them. Without them, the merged configuration is used.
+    """
+    if files:
+        return [*files], []
     last = last_configuration(directory)
-    named = " ".join(map(str, last))
-    if not files:
-        if not last:
-            raise UserError(
-                "no configuration: this folder has no previous run. Start one with `docmt run my.yaml`, or the "
-                "demo with `docmt run config/config.yaml`"
-            )
-        log.info("configuration of the last run: %s", named)
-    elif last and [file.resolve() for file in files] != [file.resolve() for file in last]:
-        log.warning("using %s, but the last run in this folder used %s", " ".join(map(str, files)), named)
-    return [*files] or last
+    if not last:
+        raise UserError(
+            "no configuration: this folder has no previous run. Start one with `docmt run my.yaml`, or the "
+            "demo with `docmt run config/config.yaml`"
+        )
+    merged = [file.absolute() for file in last]
+    with chdir(directory):
+        names, changes = configuration_sources(merged)
+    words = [*names, *(f"--set {change}" for change in changes)]
+    log.info("configuration of the last run: %s", " ".join(words))
+    if not changes:
+        return last, []
+    sources = [directory / name for name in names]
+    missing = [str(source) for source in sources if not source.is_file()]
+    if missing:
+        log.warning("%s: no such file: using its content of the last run, from %s", " ".join(missing), last[0])
+        return last, []
+    return sources, changes
+
+
+def warn_of_other_files(names: list[str]) -> None:
+    """Warn if the last run in the working directory used other configuration files than those with these names."""
+    last = configuration_names(last_configuration(Path()))
+    if last not in ([], names):
+        log.warning("using %s, but the last run in this folder used %s", " ".join(names), " ".join(last))
 
 
 @Parameter(name="*")
@@ -47,19 +67,22 @@ class StudyFolder:
     directory: Annotated[Path, Parameter(alias="-d", help="folder of the study.")] = field(default=Path(), kw_only=True)
 
     @contextmanager
-    def opened(self) -> Iterator[tuple[Plan, Path, list[Path]]]:
-        """Return the plan, the study folder and the configuration files, as absolute paths.
+    def opened(self) -> Iterator[tuple[Plan, Path, list[str]]]:
+        """Return the plan, the study folder, and the names of the configuration files.
 
         The study folder is the working directory inside the context.
         """
         if not self.directory.is_dir():
             what = "is a file" if self.directory.exists() else "no such folder"
             raise UserError(f"--directory {self.directory}: {what}: pass the folder of a study")
-        files = find_configuration(self.files, self.directory)
-        values = read_config_files(files)
+        files, changes = find_configuration(self.files, self.directory)
+        values = read_config_files(files, changes)
         files = [file.absolute() for file in files]
         with chdir(self.directory):
-            yield Plan(load_config(values)), Path.cwd(), files
+            plan = Plan(load_config(values))
+            names = configuration_names(files)
+            warn_of_other_files(names)
+            yield plan, Path.cwd(), names
 
 
 command = CommandGroup("status")

@@ -115,9 +115,29 @@ def _check_characters(values: Any, where: str) -> None:
             raise UserError(f"{where}: contains the control character U+{ord(match[0]):04X}; remove it")
 
 
-def read_config_files(paths: Iterable[Path]) -> dict[str, Any]:
-    """Read configuration files and merge them. Later files override earlier ones."""
+def read_config_files(paths: Iterable[Path], changes: Iterable[str] = ()) -> dict[str, Any]:
+    """Read configuration files and merge them. Later files override earlier ones, and `KEY=VALUE` overrides files."""
     values: dict[str, Any] = {}
     for path in paths:
         values = merge(values, read_config_file(path))
+    for change in changes:
+        values = merge(values, read_change(change))
     return values
+
+
+def read_change(change: str) -> dict[str, Any]:
+    """Return the nested mapping for one `KEY=VALUE` with a YAML value."""
+    key, equals, text = change.partition("=")
+    try:
+        value = parse_yaml(text, where=key)
+    except UserError:
+        value, equals = None, ""
+    if not equals or not re.fullmatch(r"[^.\s]+(\.[^.\s]+)*", key):
+        raise UserError(f"--set {change}: expected KEY=VALUE, for example decoding.beam_size=4")
+    # In YAML 1.1, 1e-4 is text. Here it can only be a number.
+    if isinstance(value, str) and re.fullmatch(r"[+-]?[0-9]+(\.[0-9]*)?[eE][+-]?[0-9]+", value):
+        value = float(value)
+    first, *rest = key.split(".")
+    for name in reversed(rest):
+        value = {name: value}
+    return {first: value}

@@ -86,17 +86,21 @@ def find_error(log: Path, announced: Job | None, slurm_outputs: list[Path]) -> s
         slurm_outputs: Slurm's output of its attempts, oldest first.
     """
     line = last_error(log)
-    tail = read_tail(log)
-    # The message is not always the last line. Progress bars and warnings can follow while the trainer saves.
-    was_stopped = any(STOPPED.search(message) for message in tail[-5:])
-    if line is not None or announced is None or not announced.is_failed or was_stopped:
+    if line is not None or announced is None or not announced.is_failed or was_stopped(log):
         return line
     # If Slurm ends a job (time, memory, `scancel`), the reason is not in the job's log but in Slurm's output.
     for message in read_tail(slurm_outputs[-1]) if slurm_outputs else ():
         if SLURM_LINE.match(message):
             line = message
+    tail = read_tail(log)
     end = repr(tail[-1]) if tail else "nothing: it is empty"
     return line or announced.message or f"no error in the log (killed? disk full?); it ends with {end}"
+
+
+def was_stopped(log: Path) -> bool:
+    """True if a log ends with the message of a trainer that was told to stop."""
+    # The message is not always the last line. Progress bars and warnings can follow while the trainer saves.
+    return any(STOPPED.search(message) for message in read_tail(log)[-5:])
 
 
 def last_error(path: Path) -> str | None:

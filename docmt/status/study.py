@@ -15,7 +15,7 @@ from docmt.config.systems import list_runs
 from docmt.errors import escape_controls
 from docmt.slurm import QueueError, list_jobs
 from docmt.snakemake import Workflow, read_workflow, slurm_logs
-from docmt.status.failures import Failure, find_error, find_failures
+from docmt.status.failures import Failure, find_error, find_failures, was_stopped
 from docmt.status.trainings import STATES, Training, read_training, run_name
 
 BAR = 6
@@ -34,7 +34,8 @@ def show_study(folder: Path, plan: Plan) -> str:
     results = f"{n_made:,} of {n_all:,} results are made"
     if n_made < n_all:
         results += "; `docmt run --dry-run` lists the jobs that are left, and why they run"
-    sections = [_show_trainings(trainings), show_queue(folder), _show_failures(failures), results]
+    queue = show_queue(folder) if workflow.uses_slurm else ""
+    sections = [_show_trainings(trainings), queue, _show_failures(failures), results]
     return "\n\n".join(filter(None, sections))
 
 
@@ -95,16 +96,19 @@ def describe_results(folder: Path, plan: Plan) -> str:
 
 
 def describe_failures(folder: Path, jobs: Iterable[tuple[str, str]]) -> list[str]:
-    """Return one line for each of these failed jobs (rule, log), with the last error in its log."""
+    """Return one line for each of these failed jobs (rule, log), with the last error in its log, or `interrupted`."""
     workflow = read_workflow(folder)
     lines = []
     for rule, log in jobs:
         name = log.removeprefix(f"logs/{rule}/").removesuffix(".log")
         error = find_error(folder / log, workflow.jobs.get(log), slurm_logs(folder, rule, name))
+        if error is None and was_stopped(folder / log):
+            lines.append(f"{rule} interrupted: it will resume from its checkpoint ({log})")
+            continue
         error = (error or "no error in its log").removeprefix("docmt: error: ")
         lines.append(f"{rule} failed: {escape_controls(error[:MAX_LINE])} ({log})")
     if len(lines) > MAX_FAILURES:
-        lines = [f"{len(lines)} jobs failed, among them:", *lines[:MAX_FAILURES]]
+        lines = [f"{len(lines)} jobs failed or were interrupted, among them:", *lines[:MAX_FAILURES]]
     return lines
 
 

@@ -104,8 +104,9 @@ def test_configuration_outside_the_study_folder(name, study, tmp_path_factory, m
     outside = tmp_path_factory.mktemp("outside")
     shutil.move(study, outside / "study")
     (outside / "my.yaml").write_bytes(SMOKE.read_bytes())
+    head = json.dumps({"files": [str(outside / "my.yaml")], "--set": []})
     (outside / "study" / MERGED).write_text(
-        f"{MERGED_HEAD}{json.dumps({'files': [str(outside / 'my.yaml')]})}\n{SMOKE.read_text(encoding='utf-8')}",
+        f"{MERGED_HEAD}{head}\n{SMOKE.read_text(encoding='utf-8')}",
         encoding="utf-8",
     )
     write_lines(outside / "study" / FINISHED / OWNER, [str(outside / "my.yaml")], checksum=False)

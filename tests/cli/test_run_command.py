@@ -1,5 +1,6 @@
 """`docmt run` calls Snakemake once. The documentation shows correct calls of Snakemake."""
 
+import json
 import os
 import re
 import shlex
@@ -21,13 +22,12 @@ from docmt.cli.run import (
     TARGETS,
     _print_plan,
     find_profiles,
-    read_change,
     shorten_reason,
 )
 from docmt.config.artifacts.study import STAGES
-from docmt.config.loading import load_config, read_config_files
+from docmt.config.loading import load_config, read_change, read_config_files
 from docmt.errors import UserError
-from docmt.model_owners import MERGED
+from docmt.model_owners import MERGED, MERGED_HEAD
 from docmt.snakemake import LOCKS, last_configuration
 from docmt.snakemake_messages import JOB_LINES
 
@@ -125,7 +125,7 @@ def test_changes_do_not_reach_a_study_that_runs(called, tmp_path, capsys):
     (tmp_path / LOCKS).mkdir(parents=True)
     (tmp_path / LOCKS / "0.output.lock").touch()
     assert main(["run", "my.yaml", "--set", "seeds=[3]"]) == 2
-    assert "--set: Snakemake is running in this folder, with results/config.yaml" in capsys.readouterr().err
+    assert "results/config.yaml: Snakemake is running in this folder, with this file" in capsys.readouterr().err
     called("my.yaml", "--set", "seeds=[3]", "-n")
     called("my.yaml", "--set", "seeds=[3]", "--unlock")
     assert (tmp_path / MERGED).read_bytes() == before
@@ -290,6 +290,74 @@ def test_another_configuration_than_the_last_runs_is_named(called, tmp_path, cap
     assert "WARNING" not in capsys.readouterr().err
     called("my.yaml")
     assert "but the last run in this folder used my.yaml more.yaml" in capsys.readouterr().err
+
+
+@pytest.fixture
+def merged(called, tmp_path):
+    """A study after a run with `--set`. Call it to read the head and the settings of the merged configuration."""
+    called("my.yaml", "more.yaml", "--set", "decoding.beam_size=4")
+    remember_run(tmp_path, tmp_path / MERGED)
+
+    def read():
+        text = (tmp_path / MERGED).read_text()
+        head = json.loads(text.splitlines()[0].removeprefix(MERGED_HEAD))
+        return head, yaml.safe_load(text)
+
+    return read
+
+
+def test_edits_count_after_a_change(merged, called, tmp_path, capsys):
+    (tmp_path / "more.yaml").write_text("{decoding: {beam_size: 2}, seeds: [5]}\n")
+    assert called().configfile == [tmp_path / MERGED]
+    assert "configuration of the last run: my.yaml more.yaml --set decoding.beam_size=4\n" in capsys.readouterr().err
+    head, values = merged()
+    assert head == {"files": ["my.yaml", "more.yaml"], "--set": ["decoding.beam_size=4"]}
+    assert (values["seeds"], values["decoding"]["beam_size"]) == ([5], 4)
+
+
+@pytest.mark.parametrize("file", ["", str(MERGED)])
+@pytest.mark.parametrize(
+    ("change", "changes"),
+    [
+        ("seeds=[2]", ["decoding.beam_size=4", "seeds=[2]"]),
+        ("decoding.beam_size=3", ["decoding.beam_size=4", "decoding.beam_size=3"]),
+        ("decoding.beam_size=4", ["decoding.beam_size=4"]),
+    ],
+)
+def test_changes_accumulate(file, change, changes, merged, called):
+    called(*file.split(), "--set", change)
+    head, values = merged()
+    assert head == {"files": ["my.yaml", "more.yaml"], "--set": changes}
+    assert values["decoding"]["beam_size"] == (3 if change.endswith("=3") else 4)
+
+
+def test_named_files_forget_earlier_changes(merged, called, tmp_path):
+    assert called("my.yaml").configfile == [tmp_path / "my.yaml"]
+    called("my.yaml", "--set", "seeds=[2]")
+    assert merged()[0] == {"files": ["my.yaml"], "--set": ["seeds=[2]"]}
+
+
+def test_merged_file_replaces_missing_files(merged, called, tmp_path, capsys):
+    (tmp_path / "more.yaml").unlink()
+    before = merged()
+    assert called().configfile == [tmp_path / MERGED]
+    assert merged() == before
+    error = capsys.readouterr().err
+    assert "WARNING more.yaml: no such file: using its content of the last run, from results/config.yaml\n" in error
+    called("--set", "seeds=[2]")
+    head, values = merged()
+    assert head == {"files": ["my.yaml", "more.yaml"], "--set": ["decoding.beam_size=4", "seeds=[2]"]}
+    assert values["decoding"]["beam_size"] == 4
+
+
+def test_warning_names_the_users_files(merged, called, tmp_path, capsys):
+    called("my.yaml", "more.yaml", "--set", "seeds=[2]", "-n")
+    called(str(MERGED), "-n")
+    assert main(["run", "mine.yaml"]) == main(["run", "my.yaml", "--set", "seed=2"]) == 2
+    assert main(["status", "mine.yaml"]) == 2
+    assert "WARNING" not in capsys.readouterr().err
+    assert main(["status", "my.yaml"]) == 0
+    assert "using my.yaml, but the last run in this folder used my.yaml more.yaml\n" in capsys.readouterr().err
 
 
 def test_copied_study_has_its_last_configuration(called, tmp_path):

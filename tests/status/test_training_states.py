@@ -7,6 +7,8 @@ import sys
 import pytest
 from study_folders import BEGUN, FAILED
 
+from docmt.status.study import describe_failures
+
 PROGRESS = {"step": 5, "max_steps": 20, "epoch": 1, "tokens_per_second": 100, "dev_loss": 2.5, "best_loss": 2.0,
             "seconds": 10.0, "updated": "2026-11-21T05:43:08+00:00"}  # fmt: skip
 HISTORY = "step,epoch,seconds,tokens_per_second,dev_loss\n2,0,4,90,3.5\n4,0,8,95,3.0\n5,,10,,\n"
@@ -143,6 +145,22 @@ def test_asked_to_stop_is_interrupted_not_failed(folder):
     folder.snakemake(*blocks(folder))
     assert folder.training().state == "interrupted"
     assert folder.failures() == []
+    log = f"logs/train/{folder.stem}.log"
+    line = f"train interrupted: it will resume from its checkpoint ({log})"
+    assert describe_failures(folder.path, [("train", log)]) == [line]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("05:31:30 WARNING SIGTERM: saving a checkpoint\ndocmt: error: disk full\n", "train failed: disk full"),
+        ("05:31:30 INFO update 3\n", "train failed: no error in its log"),
+    ],
+)
+def test_other_ends_are_failures(text, line, folder):
+    log = f"logs/train/{folder.stem}.log"
+    folder.write(log, text)
+    assert describe_failures(folder.path, [("train", log)]) == [f"{line} ({log})"]
 
 
 def test_on_its_way_to_the_first_note(folder):

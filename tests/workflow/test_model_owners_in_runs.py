@@ -28,16 +28,25 @@ class Other(Study):
         return file
 
 
-def dry_run(study, changes=None):
-    return snakemake(study.folder, "--dry-run", config=study.config(changes))
+def docmt_run(study, *options):
+    words = ["docmt", "run", str(study.config(FASTER)), "--directory", str(study.folder), *options]
+    return subprocess.run(words, env=clean_environment(), cwd=ROOT, capture_output=True, text=True, check=False)
 
 
 def test_another_configuration_is_refused(study):
     other = Other(study.folder)
-    refused = dry_run(other, FASTER)
+    refused = docmt_run(other, "--cores", "1")
     assert refused.returncode == 1
-    *_, line = refused.stdout.rstrip().splitlines()
-    assert line.startswith("docmt: error: 4 model(s) of study.yaml would be replaced by other.yaml, such as results/")
+    *_, line = refused.stderr.rstrip().splitlines()
+    refusal = "4 model(s) of study.yaml would be replaced by other.yaml, such as results/"
+    assert line.startswith(f"docmt: error: {refusal}")
+    plan = docmt_run(other, "--dry-run")
+    assert (plan.returncode, plan.stderr) == (0, "")
+    first, _, header, *_ = plan.stdout.splitlines()
+    assert first.startswith("docmt: this run replaces 4 existing models: ")
+    assert header.split() == ["rule", "jobs", "reason"]
+    (line,) = [line for line in plan.stdout.splitlines() if "would be refused" in line]
+    assert line.startswith(f"docmt: this run would be refused: {refusal}")
     assert "train" in {job.split()[0] for job in study.jobs(FASTER)}, "the same file was edited"
 
 
