@@ -166,6 +166,8 @@ def test_profile_names_all_gpu_rules(site):
     gpu_rules = re.findall(
         r"^rule (\w+):(?:(?!^rule ).*\n)*?.*(?:\bgpu=1|training_resources\(workflow\))", rules, flags=re.M
     )
+    derived = re.findall(r"^use rule (\w+) as (\w+) with:", rules, flags=re.M)
+    gpu_rules += [rule for original, rule in derived if original in gpu_rules]
     assert sorted(profile["set-resources"]) == sorted(gpu_rules)
 
 
