@@ -49,9 +49,9 @@ def check(*files: Path) -> None:
     counts = {"dataset": len(config.datasets), "system": len(config.systems), "run": len(list_runs(config))}
     words = ", ".join(f"{n} {noun}{'s' * (n != 1)}" for noun, n in counts.items())
     print(f"{names}: valid ({words})")
-    for line in (*describe_costs(study), describe_by_hand(study)):
-        if line:
-            print(line)
+    facts = [*describe_costs(study), *describe_by_hand(study)]
+    if facts:
+        print("whole configuration:", *facts, sep="\n")
 
 
 @commands.command

@@ -97,7 +97,6 @@ def run(
     with create_folder(directory), chdir(directory):
         study = Study(load_config(values))
         check_user_files(study)
-        facts = [*filter(None, [*describe_costs(study), describe_by_hand(study)])] if is_plan else []
         names = configuration_names(files)
     _check_targets(targets)
     if changes:
@@ -115,7 +114,9 @@ def run(
     if replace:
         os.environ[REPLACE_VARIABLE] = "1"
     if is_plan:
-        _print_plan(call)
+        planned = _print_plan(call)
+        with chdir(directory):
+            facts = [*describe_costs(study, planned), *describe_by_hand(study, planned)]
         if facts:
             print("", *facts, sep="\n")
         return
@@ -141,12 +142,12 @@ def _write_merged(values: Mapping[str, Any], head: Mapping[str, Any], directory:
     return merged
 
 
-def _print_plan(call: Sequence[str]) -> None:
-    """Print a dry run's jobs by rule, with one reason per rule."""
+def _print_plan(call: Sequence[str]) -> set[str]:
+    """Print a dry run's jobs by rule, with one reason per rule. Return the jobs' outputs."""
     done = subprocess.run(
         call, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace", check=False
     )
-    jobs = [job for job in read_jobs(done.stdout) if job.outputs]  # without targets
+    jobs = list(read_jobs(done.stdout))
     makers = {output: job.rule for job in jobs for output in job.outputs}
     reasons: dict[str, list[str]] = {}
     for job in jobs:
@@ -156,7 +157,7 @@ def _print_plan(call: Sequence[str]) -> None:
         sys.exit(done.returncode)
     if not reasons:
         print("nothing to be done")
-        return
+        return set()
     for line in done.stdout.splitlines():
         if line.startswith(REPLACED):
             print(line, end="\n\n")
@@ -171,6 +172,7 @@ def _print_plan(call: Sequence[str]) -> None:
         for rule, of_rule in reasons.items()
     ]
     print_table([*rows, {"rule": "total", "jobs": len(jobs), "reason": ""}])
+    return set(makers)
 
 
 def shorten_reason(reason: str, makers: Mapping[str, str]) -> str:
