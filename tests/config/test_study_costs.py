@@ -119,9 +119,9 @@ def test_only_planned_jobs_cost(planned, data, trainings):
     assert all(line.startswith(head) for line, head in zip(lines, heads, strict=True))
 
 
-@pytest.mark.parametrize(("made", "heads"), [(set(), []), (f"{RUNS}/g_transformer/seed3/model.pt", ["", "costs"])])
-def test_dry_run_ends_with_planned_costs(made, heads, monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr("docmt.cli.run._print_plan", lambda call: {made} if made else set())
+@pytest.mark.parametrize(("model", "heads"), [("", []), (f"{RUNS}/g_transformer/seed3/model.pt", ["", "costs"])])
+def test_dry_run_ends_with_planned_costs(model, heads, monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr("docmt.cli.run._print_plan", lambda call: {model} if model else set())
     path = str(EXAMPLES / "papers/paper_gtransformer.yaml")
     assert main(["run", path, "--dry-run", "--directory", str(tmp_path)]) == 0
     assert [line.partition(":")[0] for line in capsys.readouterr().out.splitlines()] == heads
