@@ -342,8 +342,13 @@ def test_errors_of_jobs_do_not_quote_settings(tmp_path):
     *_, error, last = done.stderr.splitlines()
     assert error.startswith("docmt: controlled_generate failed: no error in the log (killed? disk full?)")
     assert last == "docmt: 0 of 70 results are made; the same command resumes; `docmt status` shows what failed"
-    assert "docmt controlled generate --settings '{…}' --out" in done.stderr
-    assert '"n_train_documents"' not in done.stderr[done.stderr.index("Error in rule") :]
+    assert len(re.findall(r"^[\d:]{8} failed: controlled_generate smoke", done.stderr, re.MULTILINE)) == 1
+    for words in ("Error in rule", "RuleException", "Exiting because", "====", "n_train_documents"):
+        assert words not in done.stderr
+    (log,) = (tmp_path / ".snakemake/log").glob("*.log")
+    messages = log.read_text()
+    assert "docmt controlled generate --settings '{…}' --out" in messages
+    assert '"n_train_documents"' not in messages[messages.index("Error in rule") :]
 
 
 def test_gpus_limit_the_jobs_of_this_machine_only(called, monkeypatch):
