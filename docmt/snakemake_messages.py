@@ -8,9 +8,9 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from typing_extensions import override
 
@@ -29,6 +29,12 @@ HIDDEN_MESSAGE = re.compile(
     r"Building DAG|Using shell|Conda environments: ign|Singularity containers: ign|Group jobs: ina|Select jobs to"
     r"|Execute \d+ jobs|Removing temporary"
 )
+
+FAILED_EVENTS = ("job_error", "group_error")
+HIDDEN_ERROR = re.compile(
+    r"(RuleException:\n)?CalledProcessError|Exiting because a job|WorkflowError:\nAt least one job|Shutting down"
+)
+"""Pattern for messages that docmt's last lines replace: failed jobs, with the last errors in their logs."""
 
 
 def shorten_messages(
@@ -145,7 +151,7 @@ class _Failures:
         message = str(record.msg)
         if event == "job_finished":  # perhaps after a failed attempt
             self.jobs.pop(values["job_id"], None)
-        elif event in ("job_error", "group_error"):
+        elif event in FAILED_EVENTS:
             for job in values.get("job_error_info", [values]):
                 self.jobs[job["jobid"]] = (job["rule_name"], next(iter(job["log"]), ""))
         # Snakemake waits for missing outputs with the same words.
@@ -170,16 +176,25 @@ class _JobLines(logging.Formatter):
         event = values.get("event")
         if event == "run_info":
             self._n_jobs = values["stats"]["total"]
+        if event in FAILED_EVENTS:
+            return "\n".join(_job_line("failed:", job) for job in values.get("job_error_info", [values]))
         if event != "job_info":
             return self._usual.format(record)
         self._started.add(values["jobid"])  # again after a failed attempt
-        rule = values["rule_name"]
-        name = "".join(values["log"]).removeprefix(f"logs/{rule}/").removesuffix(".log")
-        return f"{time.strftime('%H:%M:%S')} [{len(self._started)}/{self._n_jobs}] {rule} {name}".rstrip()
+        return _job_line(f"[{len(self._started)}/{self._n_jobs}]", values)
+
+
+def _job_line(state: str, job: Mapping[str, Any]) -> str:
+    rule = job["rule_name"]
+    log = next(iter(job["log"]), "")
+    name = log.removeprefix(f"logs/{rule}/").removesuffix(".log")
+    return f"{time.strftime('%H:%M:%S')} {state} {rule} {name}".rstrip()
 
 
 def _is_shown(record: logging.LogRecord) -> bool:
     event = getattr(record, "event", None)
+    if HIDDEN_ERROR.match(str(record.msg)):
+        return False
     if record.levelno >= logging.WARNING or event == "run_info":
         return True
     return event not in HIDDEN_EVENTS and HIDDEN_MESSAGE.match(str(record.msg)) is None

@@ -68,6 +68,9 @@ def test_jobs_are_counted_by_number():
     texts = [lines.format(record(event="job_info", jobid=n, rule_name=rule, log=log)) for n, rule, log in starts]
     assert [text[9:] for text in texts] == ["[1/3] train mine/a/seed1", "[1/3] train mine/a/seed1", "[2/3] all"]
     assert lines.format(record("Nothing to be done")) == "Nothing to be done"
+    assert lines.format(error(5, "train", "logs/train/mine/a/seed1.log"))[9:] == "failed: train mine/a/seed1"
+    texts = lines.format(group_error((1, "train"), (2, "read"))).splitlines()
+    assert [text[9:] for text in texts] == ["failed: train", "failed: read"]
 
 
 @pytest.mark.parametrize(
@@ -76,6 +79,11 @@ def test_jobs_are_counted_by_number():
         ("", {"event": "job_info"}, True),
         ("Job stats: …", {"event": "run_info"}, True),
         ("Error", {"event": "job_error", "level": logging.ERROR}, True),
+        ("RuleException:\nCalledProcessError in file x:\nCommand y", {"event": "error", "level": logging.ERROR}, False),
+        ("Exiting because a job execution failed. Look above", {"level": logging.ERROR}, False),
+        ("WorkflowError:\nAt least one job did not complete", {"event": "error", "level": logging.ERROR}, False),
+        ("WorkflowError:\ndocmt: error: x", {"event": "error", "level": logging.ERROR}, True),
+        ("RuleException:\nMissingOutputException in rule x", {"event": "error", "level": logging.ERROR}, True),
         ("Job 3 has been submitted with SLURM jobid 7", {}, True),
         ("Trying to restart job 3.", {}, True),
         ("Execute 2 jobs...", {}, False),

@@ -9,7 +9,7 @@ from docmt.config.artifacts.base import Study
 from docmt.config.artifacts.study import check_user_files
 from docmt.config.by_hand import describe_by_hand
 from docmt.config.costs import describe_costs
-from docmt.config.line_counts import check_line_counts
+from docmt.config.line_counts import check_corpora, check_line_counts
 from docmt.config.loading import load_config, read_config_file, read_config_files
 from docmt.config.manual import json_schema, manual, replace_manual
 from docmt.config.study_rows import USER_OUTPUT_KEYS
@@ -27,8 +27,9 @@ commands = CommandGroup("config")
 def check(*files: Path) -> None:
     """Check a configuration and its data files. Name corpora that cannot be downloaded.
 
-    Data files must exist. Files with translations and additional references must fit their test sets, if these are
-    user-supplied, too, or have been prepared by the study.
+    Data files must exist. The splits and suites of user-supplied corpora are read as in a run. In a split of more than
+    8 MB, only the lines of both sides are counted. Files with translations and additional references must fit their
+    test sets, if these are user-supplied, too, or have been prepared by the study.
 
     Example:
         docmt config check my.yaml quick.yaml
@@ -43,6 +44,7 @@ def check(*files: Path) -> None:
         config = load_config(read_config_files(files))
         study = Study(config)
         check_user_files(study)
+        check_corpora(study)
         check_line_counts(study)
     except UserError as error:
         message = str(error)
@@ -52,9 +54,9 @@ def check(*files: Path) -> None:
     counts = {"dataset": len(config.datasets), "system": len(config.systems), "run": len(list_runs(config))}
     words = [f"{n} {noun}{'s' * (n != 1)}" for noun, n in counts.items()]
     print(f"{names}: valid ({', '.join(words)})")
-    for line in (*describe_costs(study), describe_by_hand(study)):
-        if line:
-            print(line)
+    facts = [*describe_costs(study), *describe_by_hand(study)]
+    if facts:
+        print("whole configuration:", *facts, sep="\n")
 
 
 @commands.command

@@ -101,9 +101,6 @@ def run(
     with create_folder(directory), chdir(directory):
         study = Study(load_config(values))
         check_user_files(study)
-        facts = []
-        if is_plan:
-            facts = list(filter(None, [*describe_costs(study), describe_by_hand(study)]))
         names, merged_changes = configuration_sources(files)
         warn_of_other_files(names)
     if last_changes or changes:
@@ -123,7 +120,9 @@ def run(
     if replace:
         os.environ[REPLACE_VARIABLE] = "1"
     if is_plan:
-        _print_plan(call)
+        planned = _print_plan(call)
+        with chdir(directory):
+            facts = [*describe_costs(study, planned), *describe_by_hand(study, planned)]
         if facts:
             print("", *facts, sep="\n")
         return
@@ -149,12 +148,12 @@ def _write_merged(values: Mapping[str, Any], head: Mapping[str, Any], directory:
     return merged
 
 
-def _print_plan(call: Sequence[str]) -> None:
-    """Print a dry run's jobs by rule, with one reason per rule."""
+def _print_plan(call: Sequence[str]) -> set[str]:
+    """Print a dry run's jobs by rule, with one reason per rule. Return the jobs' outputs."""
     done = subprocess.run(
         call, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace", check=False
     )
-    jobs = [job for job in read_jobs(done.stdout) if job.outputs]  # without targets
+    jobs = list(read_jobs(done.stdout))
     makers: dict[str, str] = {}
     for job in jobs:
         makers |= dict.fromkeys(job.outputs, job.rule)
@@ -166,7 +165,7 @@ def _print_plan(call: Sequence[str]) -> None:
         sys.exit(done.returncode)
     if not reasons:
         print("nothing to be done")
-        return
+        return set()
     remarks = [line for line in dict.fromkeys(done.stdout.splitlines()) if line.startswith(REPLACED)]
     refusals = [line for line in remarks if line.startswith(REFUSED)]
     for line in remarks:
@@ -180,6 +179,7 @@ def _print_plan(call: Sequence[str]) -> None:
     print_table([*rows, {"rule": "total", "jobs": len(jobs), "reason": ""}])
     for line in refusals:
         print("", line, sep="\n")
+    return set(makers)
 
 
 def shorten_reason(reason: str, makers: Mapping[str, str]) -> str:

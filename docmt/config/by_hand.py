@@ -1,6 +1,7 @@
 """Corpora of a study that cannot be downloaded."""
 
 import os
+from collections.abc import Container
 from pathlib import Path
 
 from docmt.commands import MIRROR_VARIABLE
@@ -10,27 +11,37 @@ from docmt.corpora.catalog import find_corpus
 from docmt.corpora.fetching import mirrored
 
 
-def describe_by_hand(study: Study) -> str:
-    """Return one line on the catalog splits that the user has to obtain for a study. Empty if no file is missing.
+def describe_by_hand(study: Study, planned: Container[str] | None = None) -> list[str]:
+    """Return lines on the catalog splits that the user has to obtain for a study. Empty if no file is missing.
 
-    Files can be in the mirror or in the study folder, which is the working directory.
+    Files can be in the mirror or in the study folder, which is the working directory. `planned` are the outputs of a
+    run (default: of the whole study).
     """
     mirror = study.config.corpora.mirror or os.environ.get(MIRROR_VARIABLE)
-    commands = {}
+    missing: dict[tuple[str, str], list[str]] = {}
     for artifact in all_artifacts(study):
         if "corpora_fetch" not in artifact.rules or Path(artifact.file).exists():
             continue
+        if planned is not None and artifact.file not in planned:
+            continue
         corpus, split = artifact.wildcards
         entry = find_corpus(corpus)
-        out = artifact.file.removesuffix(".fetched")
-        folders = [Path(out)]
+        out = Path(artifact.file).with_name(split)
+        folders = [out]
         if mirror:
             folders.append(Path(mirror, entry.family.mirror_folder))
-        for name in entry.file_names([split]):
-            is_manual = not entry.family.files[name].addresses
-            if is_manual and not any(mirrored(folder, name) for folder in folders):
-                commands[f"{corpus}/{split}"] = f"docmt corpora fetch --corpus {corpus} --splits {split} --out {out}"
-    if not commands:
-        return ""
-    splits = sorted(commands)
-    return f"by hand: {', '.join(splits)}. `{commands[splits[0]]}` prints what to obtain, and where to put it"
+        manual_files = [name for name in entry.file_names([split]) if not entry.family.files[name].addresses]
+        if not all(any(mirrored(folder, name) for folder in folders) for name in manual_files):
+            missing.setdefault((corpus, str(out.parent)), []).append(split)
+    if not missing:
+        return []
+    splits = [f"{corpus}/{split}" for (corpus, _), of_corpus in missing.items() for split in of_corpus]
+    lines = [f"by hand: {', '.join(sorted(splits))}. To print what to obtain, and where to put it:"]
+    for (corpus, folder), of_corpus in sorted(missing.items()):
+        command = f"docmt corpora fetch --corpus {corpus} --splits $split --out {folder}/$split"
+        if len(of_corpus) == 1:
+            command = command.replace("$split", of_corpus[0])
+        else:
+            command = f"for split in {' '.join(sorted(of_corpus))}; do {command}; done"
+        lines.append(f"  {command}")
+    return lines

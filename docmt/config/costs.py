@@ -1,6 +1,9 @@
 """Data, trainings, GPU-hours and disk space of a study, before it runs."""
 
-from docmt.config.artifacts.base import Study
+from collections.abc import Container, Iterable
+
+from docmt import paths
+from docmt.config.artifacts.base import Artifact, Study
 from docmt.config.artifacts.runs import trained_runs
 from docmt.config.artifacts.study import all_artifacts
 from docmt.config.schema import Config
@@ -18,9 +21,17 @@ CHECKPOINT_MODELS = 4
 """Size of a checkpoint and its best weights, in models: weights, two moments of Adam, best weights."""
 
 
-def describe_costs(study: Study) -> list[str]:
-    """Return lines on the data and the costs of a study, for a terminal. Empty without catalog data or trainings."""
-    config, sources, runs = study.config, _catalog_sources(study), trained_runs(study)
+def describe_costs(study: Study, planned: Container[str] | None = None) -> list[str]:
+    """Return lines on the data and the costs of a study, for a terminal. Empty without catalog data or trainings.
+
+    `planned` are the outputs of a run (default: of the whole study).
+    """
+    config = study.config
+    artifacts, runs = all_artifacts(study), trained_runs(study)
+    if planned is not None:
+        artifacts = [artifact for artifact in artifacts if any(path in planned for path in artifact.files)]
+        runs = [run for run in runs if paths.MODEL.format(**vars(run)) in planned]
+    sources = _catalog_sources(artifacts)
     lines = []
     if sources:
         lines.append(f"data: {', '.join(sources)}")
@@ -32,11 +43,11 @@ def describe_costs(study: Study) -> list[str]:
     return lines
 
 
-def _catalog_sources(study: Study) -> list[str]:
-    """Return the corpora and models that the study fetches, with the way to obtain them and the terms of use."""
+def _catalog_sources(artifacts: Iterable[Artifact]) -> list[str]:
+    """Return the corpora and models that are fetched, with the way to obtain them and the terms of use."""
     splits: dict[str, list[str]] = {}
     models = []
-    for artifact in all_artifacts(study):
+    for artifact in artifacts:
         if "corpora_fetch" in artifact.rules:
             corpus, split = artifact.wildcards
             splits.setdefault(corpus, []).append(split)

@@ -1,23 +1,72 @@
-"""Check of user-supplied outputs and references against test sets that can be read before the study runs."""
+"""Check of user-supplied corpora, and of outputs and references against test sets, before the study runs."""
 
 import json
+from collections import Counter
 from pathlib import Path
 
 from docmt import paths
 from docmt.config.artifacts.base import Study
 from docmt.config.artifacts.corpora import dataset_split
+from docmt.config.artifacts.study import all_artifacts
 from docmt.config.references import readable_corpus
+from docmt.corpora.catalog import ReadableCorpus
 from docmt.corpora.documents import DocumentIndex, index_path, text_path
+from docmt.corpora.file_patterns import matching_files
 from docmt.corpora.splits import convert_suite, read_split
 from docmt.corpora.suite_items import read_contrastive
+from docmt.errors import UserError
 from docmt.evaluation.contrastive_accuracy import read_user_log_probabilities
 from docmt.evaluation.hypotheses import read_user_hypotheses
 from docmt.evaluation.references import read_more_references, read_reference
 from docmt.evaluation.segment_scores import read_metric_scores
+from docmt.files import iterate_lines
 from docmt.snakemake_records import read_record
 
 CORPUS_FOLDER = Path(".")
 """User-supplied corpus files are relative to the study folder."""
+READ_BYTES = 1 << 23
+"""Maximum size in bytes of splits that are always read. It takes one or two seconds."""
+
+
+def check_corpora(study: Study) -> None:
+    """Raise UserError for user-supplied splits and suites of the study that a run could not read.
+
+    A split above `READ_BYTES` is only read if both sides have different numbers of lines.
+    """
+    checked: set[tuple[str, str]] = set()
+    for artifact in all_artifacts(study):
+        if artifact.declaration not in ("corpus_text", "corpus_suite"):
+            continue
+        corpus, split, _ = artifact.wildcards
+        if corpus not in study.config.corpora.custom or (corpus, split) in checked:
+            continue
+        checked.add((corpus, split))
+        row, where = readable_corpus(study.config, corpus), f"config.corpora.custom.{corpus}"
+        if artifact.declaration == "corpus_suite":
+            convert_suite(row, split, folder=CORPUS_FOLDER, where=where)
+        elif not _is_large_and_aligned(row, split):
+            documents, _ = read_split(row, split, folder=CORPUS_FOLDER, languages=row.languages, where=where)
+            for _ in documents:  # counts are checked after the last one
+                pass
+
+
+def _is_large_and_aligned(corpus: ReadableCorpus, split: str) -> bool:
+    """True if files of a split are large, and both sides have as many lines, with or without empty lines."""
+    files = corpus.splits[split].files
+    sides = [matching_files(Path(files[lang])) for lang in corpus.languages if lang in files]
+    if sum(path.stat().st_size for name in files.values() for _, path in matching_files(Path(name))) <= READ_BYTES:
+        return False
+    counts = []
+    for side in sides:
+        n_lines: Counter[bool] = Counter()
+        try:
+            for _, path in side:
+                n_lines.update(bool(line.strip()) for line in iterate_lines(path))
+        except UserError:  # not text, which the reader accepts or refuses
+            return False
+        counts.append(n_lines)
+    # Numbers of empty lines between documents can differ.
+    return len({n_lines.total() for n_lines in counts}) <= 1 or len({n_lines[True] for n_lines in counts}) == 1
 
 
 def check_line_counts(study: Study) -> None:

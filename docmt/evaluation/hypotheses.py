@@ -237,7 +237,7 @@ def describe_realignment(hypotheses: Sequence[Hypothesis]) -> str | None:
     n_sentences = sum(hypothesis.n_sentences for hypothesis in realigned)
     return (
         f"{len(realigned)} of {len(hypotheses)} documents re-aligned to the reference "
-        f"({n_lines} lines to {n_sentences} sentences)"
+        f"(their {n_lines} lines to {n_sentences} sentences)"
     )
 
 

@@ -1,5 +1,7 @@
 """`docmt config check` and dry runs list missing corpora that the user has to obtain."""
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -50,31 +52,55 @@ def test_missing_manual_splits_are_named(mirror, files, missing, monkeypatch):
         monkeypatch.setenv(MIRROR_VARIABLE, "mirror")
     else:
         values["corpora"] = {"mirror": "mirror"}
-    line = describe_by_hand(Study(load_config(values)))
-    assert missing_splits(line) == missing
-    assert "\n" not in line
+    first, *commands = describe_by_hand(Study(load_config(values)))
+    assert missing_splits(first) == missing
+    assert len(commands) == len({split.partition("/")[0] for split in missing}), "one command per corpus"
 
 
-def test_named_command_says_what_to_obtain(capsys):
-    command = describe_by_hand(Study(load_config(read_config_files([MANUAL])))).split("`")[1]
-    words = command.split()
-    assert words[0] == "docmt"
-    assert main(words[1:]) == 2
-    error = capsys.readouterr().err
-    assert "obtain the training data of Voita et al. 2019 from https://www.dropbox.com" in error
-    assert f"put it at {RESOURCES}/dev/opensubtitles/dev.en" in error
+def test_one_command_covers_a_corpus():
+    _, *commands = describe_by_hand(Study(load_config(read_config_files([MANUAL]))))
+    fetch = "docmt corpora fetch --corpus"
+    assert commands == [
+        f"  for split in dev test train; do {fetch} {GROUPS} --splits $split --out {RESOURCES}/$split; done",
+        f"  {fetch} voita2019-pairs-enru --splits train --out resources/corpora/voita2019-pairs-enru/2019/train",
+    ]
+
+
+def test_commands_say_what_to_obtain(capsys, tmp_path):
+    """The shell of the user runs the line, here with a program that notes its arguments."""
+    _, line, _ = describe_by_hand(Study(load_config(read_config_files([MANUAL]))))
+    program = tmp_path / "docmt"
+    program.write_text('#!/bin/sh\necho "$@"\n')
+    program.chmod(0o755)
+    paths = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    calls = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=True, env=paths).stdout
+    names = ["dev", "test", "train"]
+    for split, call in zip(names, calls.splitlines(), strict=True):
+        assert main(call.split()) == 2
+        error = capsys.readouterr().err
+        assert "obtain the training data of Voita et al. 2019 from https://www.dropbox.com" in error
+        assert f"put it at {RESOURCES}/{split}/opensubtitles/{split}.en" in error
+
+
+def test_only_planned_splits_are_named():
+    study = Study(load_config(read_config_files([MANUAL])))
+    line, command = describe_by_hand(study, {f"{RESOURCES}/test.fetched", "results/report/report.html"})
+    assert missing_splits(line) == [f"{GROUPS}/test"]
+    assert "--splits test " in command
+    assert describe_by_hand(study, {"results/report/report.html"}) == []
 
 
 @pytest.mark.parametrize("name", ["real_ende.yaml", "real/real_zhen_trees.yaml", "real/bible_ende.yaml", "smoke.yaml"])
 def test_downloadable_corpora_are_not_manual(name):
-    assert describe_by_hand(Study(load_config(read_config_files([EXAMPLES / name])))) == ""
+    assert describe_by_hand(Study(load_config(read_config_files([EXAMPLES / name])))) == []
 
 
 @pytest.mark.parametrize("command", [["config", "check"], ["run", "--dry-run"]])
 @pytest.mark.parametrize(("file", "is_manual"), [(MANUAL, True), (EXAMPLES / "smoke.yaml", False)])
-def test_check_and_dry_run_end_with_it(command, file, is_manual, monkeypatch, capsys):
-    monkeypatch.setattr("docmt.cli.run._print_plan", lambda call: print("nothing to be done"))
+def test_check_and_dry_run_name_them(command, file, is_manual, monkeypatch, capsys):
+    planned = {f"{RESOURCES}/{split}.fetched" for split in ("dev", "test", "train")}
+    monkeypatch.setattr("docmt.cli.run._print_plan", lambda call: planned)
     assert main([*command, str(file)]) == 0
-    last = capsys.readouterr().out.splitlines()[-1]
-    assert last.startswith("by hand: ") == is_manual
-    assert not is_manual or missing_splits(last) == ALL
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("by hand: ")]
+    assert len(lines) == is_manual
+    assert not is_manual or missing_splits(lines[0]) == (ALL if command[0] == "config" else ALL[:3])

@@ -51,6 +51,75 @@ def test_check_counts_lines(tmp_path, monkeypatch, capsys, name, text, message):
     assert printed.count("\n") == bool(message)
 
 
+ALONE = {
+    "corpora": STUDY["corpora"],
+    "datasets": {"ours": DATASET | {"test": {"talks": ["mine/t"]}}},
+    "instances": {"sentences": {"max_sentences": 1}},
+    "training": {"scratch": {}},
+    "systems": {"base": {"architecture": "sentence_transformer", "instances": "sentences", "recipe": "scratch"}},
+}
+"""A study without external systems."""
+
+
+@pytest.mark.parametrize("limit", [line_counts.READ_BYTES, 10])
+@pytest.mark.parametrize(("split", "part"), [("all", "train"), ("dev", "dev"), ("t", "test"), ("other", None)])
+@pytest.mark.parametrize(
+    ("reader", "text", "short", "message"),
+    [
+        ("blank_lines", TEXT, "Ein Hund.\n\nDas Ende.\n", "they diverge at or before line 2 of the first file"),
+        (
+            "marked_lines",
+            "<d>\na\nb\n",
+            "<d>\na\n",
+            "line 3 of the first file; the document ends after line 2 of the second: align",
+        ),
+        ("single_lines", "a\nb\n", "a\n", "2 lines in own.en, 1 in own.de: line 2 is the first without a counterpart"),
+    ],
+)
+def test_check_reads_each_split_in_use(tmp_path, monkeypatch, capsys, limit, split, part, reader, text, short, message):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(line_counts, "READ_BYTES", limit)
+    values = yaml.safe_load(yaml.safe_dump(ALONE))
+    broken = {"files": {"en": "own.en", "de": "own.de"}, "format": {"reader": reader}}
+    values["corpora"]["custom"]["mine"]["splits"][split] = broken
+    assert check(tmp_path, values, **{"own.en": text, "own.de": short}) == (2 if part else 0)
+    printed = capsys.readouterr()
+    assert (message in printed.err) == bool(part)
+    assert check(tmp_path, values, **{"own.en": text, "own.de": text}) == 0
+
+
+@pytest.mark.parametrize(
+    ("reader", "text", "other", "is_read"),
+    [
+        ("blank_lines", "a\nb\n", "c\nd\n", False),
+        ("blank_lines", "a\n\nb\n", "c\n\n\nd\n", False),
+        ("marked_lines", "<d>\na\n\n", "<d>\nb\nc\n", False),
+        ("blank_lines", "a\n \nb\n", "\ufeffc\n\nd", False),
+        ("blank_lines", "PK\x03\x04", "PK\x03\x04", True),
+    ],
+)
+def test_large_splits_are_only_counted(tmp_path, monkeypatch, reader, text, other, is_read):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(line_counts, "READ_BYTES", 2)
+    calls = []
+    monkeypatch.setattr(line_counts, "read_split", lambda *args, **kwargs: (calls.append(args), [])[::-1])
+    values = yaml.safe_load(yaml.safe_dump(ALONE))
+    values["corpora"]["custom"]["mine"]["format"]["reader"] = reader
+    assert check(tmp_path, values, **{"test.en": text, "test.de": other}) == 0
+    assert bool(calls) == is_read
+
+
+def test_check_reads_suites_in_use(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    values = yaml.safe_load(yaml.safe_dump(ALONE))
+    form = {"reader": "jsonl_suite"}
+    values["corpora"]["custom"]["mine"]["splits"]["suite"] = {"files": {"items": "s.jsonl"}, "format": form}
+    assert check(tmp_path, values, **{"s.jsonl": "{}\n"}) == 0
+    values["datasets"]["ours"]["suites"] = ["mine/suite"]
+    assert check(tmp_path, values, **{"s.jsonl": "{}\n"}) == 2
+    assert "s.jsonl: line 1" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("section", "text", "message"),
     [

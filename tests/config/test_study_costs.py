@@ -1,4 +1,4 @@
-"""Data and costs of a study, as `docmt config check` and a dry run print them."""
+"""Data and costs: of a whole study in `docmt config check`, of the planned jobs in a dry run."""
 
 from pathlib import Path
 
@@ -84,12 +84,44 @@ def test_disk_space_is_that_of_the_weights():
     assert gigabytes(describe_costs(Study(load_config(values)))[-1]) == pytest.approx(4 * 59.5e6 / 1e9, abs=0.05)
 
 
-@pytest.mark.parametrize("command", [["config", "check"], ["run", "--dry-run"]])
-def test_commands_end_with_the_costs(command, monkeypatch, capsys, tmp_path):
+def test_check_ends_with_whole_costs(monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("docmt.cli.run._print_plan", lambda call: print("nothing to be done"))
-    assert main([*command, str(EXAMPLES / "papers/paper_crosstask_enru.yaml")]) == 0
+    assert main(["config", "check", str(EXAMPLES / "papers/paper_crosstask_enru.yaml")]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.partition(":")[0] for line in lines[-3:]] == ["data", "costs", "by hand"]
-    assert main([*command, str(EXAMPLES / "smoke.yaml")]) == 0
-    assert capsys.readouterr().out.splitlines()[-1].startswith("costs: 4 trainings, at most 24 updates; ")
+    words = [line.partition(":")[0] for line in lines[1:] if not line.startswith(" ")]
+    assert words == ["whole configuration", "data", "costs", "by hand"]
+    assert main(["config", "check", str(EXAMPLES / "smoke.yaml")]) == 0
+    _, head, line = capsys.readouterr().out.splitlines()
+    assert head == "whole configuration:"
+    assert line.startswith("costs: 4 trainings, at most 24 updates; ")
+
+
+NEWS = "resources/corpora/maruf2019-news/b30c31c8b101"
+RUNS = "results/news/runs"
+
+
+@pytest.mark.parametrize(
+    ("planned", "data", "trainings"),
+    [
+        (set(), None, None),
+        ({"results/tables/table_3.txt", f"{RUNS}/g_transformer/seed1/scores.json"}, None, None),
+        ({f"{NEWS}/train.fetched"}, "maruf2019-news (by hand, research)", None),
+        ({f"{NEWS}/dev.fetched", f"{NEWS}/test.fetched"}, "maruf2019-news (download, research)", None),
+        ({f"{RUNS}/g_transformer/seed1/model.pt"}, None, "1 training,"),
+        ({f"{RUNS}/g_transformer/seed{seed}/model.pt" for seed in (1, 2)}, None, "2 trainings,"),
+    ],
+)
+def test_only_planned_jobs_cost(planned, data, trainings):
+    study = Study(load_config(read_config_file(EXAMPLES / "papers/paper_gtransformer.yaml")))
+    lines = describe_costs(study, planned)
+    heads = [*([f"data: {data}"] if data else []), *([f"costs: {trainings}"] if trainings else [])]
+    assert len(lines) == len(heads)
+    assert all(line.startswith(head) for line, head in zip(lines, heads, strict=True))
+
+
+@pytest.mark.parametrize(("model", "heads"), [("", []), (f"{RUNS}/g_transformer/seed3/model.pt", ["", "costs"])])
+def test_dry_run_ends_with_planned_costs(model, heads, monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr("docmt.cli.run._print_plan", lambda call: {model} if model else set())
+    path = str(EXAMPLES / "papers/paper_gtransformer.yaml")
+    assert main(["run", path, "--dry-run", "--directory", str(tmp_path)]) == 0
+    assert [line.partition(":")[0] for line in capsys.readouterr().out.splitlines()] == heads

@@ -127,7 +127,7 @@ def test_compare_finds_documents_at_blank_lines(tmp_path, capsys):
     assert "x.de: 3 lines in 3 documents, by blank lines, but the test set has 3 sen" in capsys.readouterr().err
     assert compare(same, write_lines(shifted, ["Ein Satz . Noch", "ein Satz", ".", "", "Das Ende ist nah ."])) == 0
     printed = capsys.readouterr()
-    assert f"{shifted}: 1 of 2 documents re-aligned to the reference (3 lines to 2 sentences)" in printed.err
+    assert f"{shifted}: 1 of 2 documents re-aligned to the reference (their 3 lines to 2 sentences)" in printed.err
     # A second reference in the form of the first.
     for _ in range(2):  # the same command replaces its own output
         assert compare(same, references=(reference, same), out=tmp_path / "table.csv") == 0

@@ -114,14 +114,13 @@ def _check_sentences(name: str, paths: Sequence[Path], documents: Sequence[SideD
     n_src, n_tgt = len(src.sentences), len(tgt.sentences)
     if n_src == n_tgt:
         return
-    lines = []
-    for side in (src, tgt):
-        # The first sentence without a counterpart, or the line after the last sentence of the shorter side.
-        next_line = side.lines[-1] + 1 if side.lines else side.line + 1
-        lines.append([*side.lines, next_line][min(n_src, n_tgt)])
+    sides = {"first": src, "second": tgt}
+    shorter, longer = sorted(sides, key=lambda name: len(sides[name].sentences))
+    last_line = sides[shorter].lines[-1] if sides[shorter].lines else sides[shorter].line
+    first_left = sides[longer].lines[min(n_src, n_tgt)]
     raise UserError(
         f"document {name}: {n_src} sentences in {src_path}, {n_tgt} in {tgt_path}; they diverge at or before line "
-        f"{lines[0]} of the first file and line {lines[1]} of the second: align the files"
+        f"{first_left} of the {longer} file; the document ends after line {last_line} of the {shorter}: align the files"
     )
 
 
