@@ -12,7 +12,7 @@ from snakemake.api import SnakemakeApi
 from snakemake.io import strip_wildcard_constraints
 from snakemake.settings.types import OutputSettings, ResourceSettings
 
-from docmt.config.artifacts.base import ARTIFACTS
+from docmt.config.artifacts.base import DECLARATIONS
 from docmt.config.artifacts.study import STAGES
 
 ROOT = Path(__file__).parents[1]
@@ -35,7 +35,7 @@ def listing() -> str:
     """Files by stage, with the descriptions in their declarations."""
     outputs = outputs_of_rules()
     lines: dict[str, list[str]] = {stage: [] for stage in STAGES}
-    for declaration in ARTIFACTS.values():
+    for declaration in DECLARATIONS.values():
         names = []
         for files in (outputs[rule] for rule in declaration.rules):
             folder = files[0].rpartition("/")[0]

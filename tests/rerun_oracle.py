@@ -14,7 +14,7 @@ from typing import get_args
 from pydantic import BaseModel
 from smoke_study import ROOT, StudyView
 
-from docmt.config.artifacts.base import ARTIFACTS, UserFile
+from docmt.config.artifacts.base import DECLARATIONS, UserFile
 from docmt.config.loading import load_config
 from docmt.config.plan import Plan
 
@@ -71,7 +71,7 @@ class Jobs:
 
     def command(self, rule, artifact):
         parameters, shell = commands()[rule]
-        names = ARTIFACTS[artifact.declaration].wildcard_names
+        names = DECLARATIONS[artifact.declaration].wildcard_names
         wildcards = dict(zip(names, artifact.wildcards, strict=True))
         languages = wildcards.get("languages", "").split("-")
         wildcards |= dict(

@@ -4,7 +4,7 @@ from functools import partial
 from pathlib import Path
 
 from docmt.config.artifacts import corpora, runs, scores, study
-from docmt.config.artifacts.base import ARTIFACTS, Study
+from docmt.config.artifacts.base import DECLARATIONS, Study
 from docmt.config.loading import load_config, merge, read_config_file
 
 ROOT = Path(__file__).parents[1]
@@ -15,8 +15,8 @@ class StudyView(Study):
     """A study with declarations and lists as attributes, such as `view.model("d", "s", "1")` or `view.artifacts`."""
 
     def __getattr__(self, name):
-        if name in ARTIFACTS:
-            return partial(ARTIFACTS[name], self)
+        if name in DECLARATIONS:
+            return partial(DECLARATIONS[name], self)
         for module in (study, scores, runs, corpora):
             if hasattr(module, name):
                 return partial(getattr(module, name), self)

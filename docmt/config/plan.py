@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from docmt.commands import as_argument, option_words
-from docmt.config.artifacts.base import ARTIFACTS, Artifact, Study, UserFile
+from docmt.config.artifacts.base import DECLARATIONS, Artifact, Study, UserFile
 from docmt.config.artifacts.discourse import TREEBANK_SPLIT
 from docmt.config.artifacts.study import all_artifacts, check_user_files, final_outputs, targets
 from docmt.config.loading import load_config, read_config_file
@@ -73,81 +73,81 @@ class Plan:
         n_updates = count_updates(self.config, chain)
         return TRAINING_PRIORITY + len(chain) + n_updates / (n_updates + 100_000)
 
-    # Functions of wildcards. `artifact` is a declaration name in `docmt.config.artifacts`.
+    # Functions of wildcards. `declaration` is a name in `docmt.config.artifacts`.
 
-    def input(self, artifact: str, name: str | None = None) -> Callable[[Any], list[str]]:
+    def input(self, declaration: str, name: str | None = None) -> Callable[[Any], list[str]]:
         """Return a function for the input files with one name, or all."""
-        return self._of(artifact, lambda declared: declared.input_files(name))
+        return self._of(declaration, lambda artifact: artifact.input_files(name))
 
-    def settings(self, artifact: str) -> Callable[[Any], str]:
+    def settings(self, declaration: str) -> Callable[[Any], str]:
         """Return a function for the command's settings as JSON. A dry run shows changes in them."""
         # The report shows tables, figures and claims in the order of the configuration.
         return self._of(
-            artifact, lambda declared: as_argument(declared.params["settings"], sort_keys=declared.stage != "report")
+            declaration, lambda artifact: as_argument(artifact.params["settings"], sort_keys=artifact.stage != "report")
         )
 
-    def fingerprint(self, artifact: str) -> Callable[[Any], str]:
+    def fingerprint(self, declaration: str) -> Callable[[Any], str]:
         """Return a function that hashes settings and everything upstream. Snakemake reruns a job if the hash differs.
 
         The rule's own settings are not enough. Snakemake does not rerun a job if only an intermediate file is missing,
         and it also records the parameters for failed jobs. For example, after a failed training with new settings, the
         old scores would be considered up to date.
         """
-        return self._of(artifact, lambda declared: declared.fingerprint)
+        return self._of(declaration, lambda artifact: artifact.fingerprint)
 
-    def param(self, artifact: str, name: str) -> Callable[[Any], Any]:
+    def param(self, declaration: str, name: str) -> Callable[[Any], Any]:
         """Return a function for one of the declaration's `params`."""
-        return self._of(artifact, lambda declared: declared.params[name])
+        return self._of(declaration, lambda artifact: artifact.params[name])
 
-    def params(self, artifact: str, *names: str) -> Callable[[Any], str]:
+    def params(self, declaration: str, *names: str) -> Callable[[Any], str]:
         """Return a function for some of the declaration's `params`, as command options. A null value has no option."""
-        return self._of(artifact, lambda declared: _as_options(declared.params, names))
+        return self._of(declaration, lambda artifact: _as_options(artifact.params, names))
 
-    def options(self, artifact: str, *names: str) -> Callable[..., str]:
+    def options(self, declaration: str, *names: str) -> Callable[..., str]:
         """Return a function for some of the declaration's `options`, as command options.
 
         Snakemake does not record a parameter function with the argument `input`. Therefore a changed option does not
         rerun a job.
         """
-        read = self._of(artifact, lambda declared: _as_options(declared.options, names))
+        read = self._of(declaration, lambda artifact: _as_options(artifact.options, names))
         return lambda wildcards, input: read(wildcards)
 
-    def file_option(self, artifact: str, name: str) -> Callable[..., str]:
+    def file_option(self, declaration: str, name: str) -> Callable[..., str]:
         """Return a function for input files as an option, quoted for the shell. Without files, there is no option.
 
         For files that can be user-supplied, with any name. Snakemake cannot quote several files. Like `options`, the
         function is not recorded.
         """
-        read = self._of(artifact, lambda declared: shlex.join(option_words(name, declared.input_files(name))))
+        read = self._of(declaration, lambda artifact: shlex.join(option_words(name, artifact.input_files(name))))
         return lambda wildcards, input: read(wildcards)
 
-    def model_option(self, artifact: str, name: str) -> Callable[[Any], str]:
+    def model_option(self, declaration: str, name: str) -> Callable[[Any], str]:
         """Return a function for the option `--NAME-fingerprint`, with which a command refuses a model of another plan.
 
         `name` is the name of the input. A published model has no fingerprint.
         """
 
-        def text(declared: Artifact) -> str:
-            fingerprints = [model.fingerprint for model in declared.sources(name) if model.stage == "training"]
+        def text(artifact: Artifact) -> str:
+            fingerprints = [model.fingerprint for model in artifact.sources(name) if model.stage == "training"]
             return " ".join(option_words(f"{name}-fingerprint", fingerprints))
 
-        return self._of(artifact, text)
+        return self._of(declaration, text)
 
-    def score_fingerprints(self, artifact: str) -> Callable[[Any], str]:
+    def score_fingerprints(self, declaration: str) -> Callable[[Any], str]:
         """Return a function for the option `--fingerprints`. With it, commands refuse scores of an older config."""
         return self._of(
-            artifact, lambda declared: " ".join(option_words("fingerprints", list(_score_fingerprints(declared))))
+            declaration, lambda artifact: " ".join(option_words("fingerprints", list(_score_fingerprints(artifact))))
         )
 
-    def _of(self, artifact: str, read: Callable[[Artifact], Any]) -> Callable[[Any], Any]:
-        declaration = ARTIFACTS[artifact]
+    def _of(self, declaration: str, read: Callable[[Artifact], Any]) -> Callable[[Any], Any]:
+        declare = DECLARATIONS[declaration]
 
         def of(wildcards: Any) -> Any:
             values = dict(wildcards.items())
             # Paths contain a direction such as `en-de`. Monolingual and bilingual rules only differ in these wildcards.
             languages = [values[key] for key in ("src", "tgt", "lang") if key in values]
             values.setdefault("languages", "-".join(languages))
-            return read(declaration(self.study, *(values[name] for name in declaration.wildcard_names)))
+            return read(declare(self.study, *(values[name] for name in declare.wildcard_names)))
 
         return of
 

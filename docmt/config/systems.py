@@ -13,7 +13,7 @@ from docmt.config.study_rows import MONOLINGUAL, SENTENCES
 from docmt.decoding.settings import DecodingSettings
 from docmt.errors import UserError
 from docmt.models.presets import ARCHITECTURES, SIZES
-from docmt.models.published.catalog import CONFIG, is_published, published_folder
+from docmt.models.published.catalog import CONFIG, is_in_catalog, published_folder
 from docmt.models.published.families import SAME, read_settings
 from docmt.models.settings import ModelSettings
 from docmt.settings import look_up
@@ -84,7 +84,7 @@ def _published_size(config: Config, system: str, *, where: str) -> dict[str, Any
         )
     folder = Path(published_folder(name))
     if not (folder / CONFIG).is_file():
-        hint = f"docmt models fetch --model {name}" if is_published(name) else "give its folder as text.pretrained"
+        hint = f"docmt models fetch --model {name}" if is_in_catalog(name) else "give its folder as text.pretrained"
         raise UserError(f"{where}: {folder / CONFIG}: no such file, so the model size is unknown: {hint}, or set size")
     return read_settings(folder).model_dump(include={*SAME, "dropout"}) | {"positions": "sentence"}
 

@@ -85,7 +85,7 @@ class SourceFile(Settings):
         return self
 
     @property
-    def is_published(self) -> bool:
+    def has_checksum(self) -> bool:
         """True if a checksum is published."""
         return bool(self.sha256 or self.sha256_gz or self.git_blob)
 

@@ -206,7 +206,7 @@ def place(source: Path, target: Path, file: SourceFile, *, where: str, is_checke
 
     Raises AddressError and writes nothing if the checksum differs or the gzip file is corrupt.
     """
-    with atomic_path(target, checksum=not (is_checked and file.is_published)) as temporary:
+    with atomic_path(target, checksum=not (is_checked and file.has_checksum)) as temporary:
         if file.members is not None:
             pack(source, temporary, file.members.read(), where=where)
         # Files with names such as corpus.tar.gz keep their compression.

@@ -89,12 +89,12 @@ def import_published(
         keep_pieces_of: text in both languages, one sentence per line. Pieces that do not occur in it are removed.
     """
     from docmt.models.model_file import save_model
-    from docmt.models.published.catalog import find_model, is_published, study_folder
+    from docmt.models.published.catalog import find_model, is_in_catalog, study_folder
     from docmt.models.published.importing import import_model
     from docmt.text.published_text import PublishedText
 
     path, pair = Path(folder), None
-    if is_published(folder):
+    if is_in_catalog(folder):
         fetch(model=folder, mirror=mirror)
         path, pair = Path(study_folder(folder)), find_model(folder).pair
     pair = pair or PublishedText.read(path).languages or (None, None)

@@ -6,7 +6,7 @@ import re
 import pytest
 from smoke_study import ROOT, StudyView, smoke_config, smoke_study, smoke_values
 
-from docmt.config.artifacts.base import ARTIFACTS, RULES, STAGE_VERSIONS, Artifact, Study, artifact
+from docmt.config.artifacts.base import DECLARATIONS, RULES, STAGE_VERSIONS, Artifact, Study, artifact
 from docmt.config.artifacts.study import STAGES, final_outputs, targets
 from docmt.config.loading import load_config, merge, read_config_file
 from docmt.config.plan import Plan
@@ -196,10 +196,10 @@ def test_reader_uses_the_first_seeds():
 def registry(monkeypatch):
     """The registry of declarations, which is restored after the test."""
     monkeypatch.setattr("docmt.config.artifacts.base.RULES", {stage: [*rules] for stage, rules in RULES.items()})
-    before = dict(ARTIFACTS)
-    yield ARTIFACTS
-    ARTIFACTS.clear()
-    ARTIFACTS.update(before)
+    before = dict(DECLARATIONS)
+    yield DECLARATIONS
+    DECLARATIONS.clear()
+    DECLARATIONS.update(before)
 
 
 def test_artifact_is_declared_once(registry):
@@ -229,7 +229,9 @@ def test_new_rule_needs_only_a_declaration(registry):
 
     @artifact("count_words", stage="text")
     def word_counts(study, dataset):
-        splits = [ARTIFACTS["dataset_split"](study, dataset, split) for split in study.config.datasets[dataset].parts()]
+        splits = [
+            DECLARATIONS["dataset_split"](study, dataset, split) for split in study.config.datasets[dataset].parts()
+        ]
         file = f"results/{dataset}/text/words.json"
         return Artifact([file], {"splits": splits}, {"unit": "word", "lang": None}, {"jobs": 2})
 

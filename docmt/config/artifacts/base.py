@@ -165,18 +165,18 @@ class Declaration(Generic[P]):
         return list(inspect.signature(self.declare).parameters)[1:]
 
 
-ARTIFACTS: dict[str, Declaration[...]] = {}
+DECLARATIONS: dict[str, Declaration[...]] = {}
 """Declarations by name, in workflow order."""
 RULES: dict[str, list[str]] = {stage: [] for stage in STAGE_VERSIONS}
 """Rules by stage, in workflow order."""
 
 
 def artifact(*rules: str, stage: str) -> Callable[[Callable[Concatenate[Study, P], Artifact]], Declaration[P]]:
-    """Decorate a function that declares an artifact, and add it to `ARTIFACTS` (see `Declaration`)."""
+    """Decorate a function that declares an artifact, and add it to `DECLARATIONS` (see `Declaration`)."""
 
     def register(declare: Callable[Concatenate[Study, P], Artifact]) -> Declaration[P]:
         declaration = Declaration(declare, rules, stage)
-        ARTIFACTS[declare.__name__] = declaration
+        DECLARATIONS[declare.__name__] = declaration
         RULES[stage] += rules
         return declaration
 

@@ -14,7 +14,7 @@ from docmt.corpora.catalog import load_catalog
 from docmt.corpora.documents import INDEX_SUFFIX as INDEX
 from docmt.corpora.file_patterns import matching_files
 from docmt.errors import UserError
-from docmt.models.published.catalog import CONFIG, find_model, is_published, load_models, study_folder
+from docmt.models.published.catalog import CONFIG, find_model, is_in_catalog, load_models, study_folder
 from docmt.settings import nearest
 
 COUNTS = ".counts.json"
@@ -175,7 +175,7 @@ def published_files(study: Study, name: str, names: Sequence[str], *, where: str
 
     `names` are file name patterns.
     """
-    if is_published(name):
+    if is_in_catalog(name):
         return [fetched_model(study, name)]
     if not Path(name).is_dir():
         hint = nearest(name, list(load_models()))

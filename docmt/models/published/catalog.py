@@ -97,7 +97,7 @@ def find_model(name: str) -> ModelEntry:
     return models[name]
 
 
-def is_published(name: str) -> bool:
+def is_in_catalog(name: str) -> bool:
     """True if a name in place of a folder is in the catalog. An existing folder with that name takes precedence."""
     return name in load_models() and not Path(name).is_dir()
 
@@ -109,7 +109,7 @@ def study_folder(name: str) -> str:
 
 def published_folder(name: str) -> str:
     """Return the folder that a study reads: `study_folder` for a catalog model, otherwise the name itself."""
-    if is_published(name):
+    if is_in_catalog(name):
         return study_folder(name)
     return name
 
