@@ -119,14 +119,14 @@ class _Transfer:
 
     def fetch(self) -> bool:
         """Download the file with retries. Returns True if the last request resumed a part."""
-        n_failures, most_bytes = 0, 0
+        n_failures, furthest = 0, 0
         while True:
             try:
                 return self._request()
             except _TemporaryError as error:
                 # Only attempts without progress count, since a large file over a bad connection needs many.
-                if self.n_bytes > most_bytes:
-                    n_failures, most_bytes = 0, self.n_bytes
+                if self.n_bytes > furthest:
+                    n_failures, furthest = 0, self.n_bytes
                 else:
                     n_failures += 1
                 if n_failures >= self.patience.n_attempts:

@@ -49,7 +49,7 @@ def fetch_files(
     """
     if mirror is not None and not mirror.is_dir():
         raise UserError(f"mirror {mirror}: no such folder")
-    held = None if mirror is None else mirror / mirror_folder
+    mirror_copy = None if mirror is None else mirror / mirror_folder
     record: dict[str, str] = {}
     with describe_disk_full(out), _downloads_folder(out / DOWNLOADS) as downloads:
         for name, file in files.items():
@@ -61,7 +61,7 @@ def fetch_files(
                 with checksums.open_verified(target):
                     origin = record.get(name, BY_HAND)
             else:
-                origin = _fetch_file(name, file, out, where=where, held=held, downloads=downloads)
+                origin = _fetch_file(name, file, out, where=where, mirror_copy=mirror_copy, downloads=downloads)
                 log.info("%s: %s", target, origin)
             # After every file, so that an interrupted fetch remembers the origins of unchecked files.
             if record.get(name) != origin:
@@ -101,7 +101,9 @@ def _has_ended(process: int) -> bool:
     return False
 
 
-def _fetch_file(name: str, file: SourceFile, out: Path, *, where: str, held: Path | None, downloads: Path) -> str:
+def _fetch_file(
+    name: str, file: SourceFile, out: Path, *, where: str, mirror_copy: Path | None, downloads: Path
+) -> str:
     """Put a file into place, from a mirror folder or an address. Returns the origin."""
     target = out / name
     existing = mirrored(out, name)
@@ -115,8 +117,8 @@ def _fetch_file(name: str, file: SourceFile, out: Path, *, where: str, held: Pat
                 "use a corrected text, describe it in `corpora.custom`"
             ) from None
     tried = []
-    if held is not None:
-        source = mirrored(held, name, file)
+    if mirror_copy is not None:
+        source = mirrored(mirror_copy, name, file)
         if source is None:
             tried.append("the mirror does not contain it")
         else:

@@ -134,9 +134,9 @@ def _cut(
     }
     # Before `take`, since omitted sentences' trees are also read.
     if trees is not None:
-        counts |= store_trees(folder, trees, _numbers(offsets, subset))
+        counts |= store_trees(folder, trees, _instance_of_sentence(offsets, subset))
     if len(subset) < len(documents):
-        is_in_subset = _numbers(offsets, subset) >= 0
+        is_in_subset = _instance_of_sentence(offsets, subset) >= 0
         sides = {name: side.take(is_in_subset) for name, side in sides.items()}
         if masked is not None:
             masked = masked[is_in_subset]
@@ -170,7 +170,7 @@ def _cut(
     return counts
 
 
-def _numbers(offsets: np.ndarray, subset: np.ndarray) -> np.ndarray:
+def _instance_of_sentence(offsets: np.ndarray, subset: np.ndarray) -> np.ndarray:
     """Return the chosen instance's index per sentence, or −1, int32 [sentences]."""
     numbers = np.full(len(offsets) - 1, -1, dtype=np.int32)
     numbers[subset] = np.arange(len(subset))

@@ -198,7 +198,7 @@ class Trainer:
         started = perf_counter()
         state, settings, fabric, number = self.state, self.settings, self.fabric, update.index.task
         step = state.step + 1
-        self.reader.set_pass_length(number, update.index.epoch, update.n_updates)
+        self.reader.set_n_updates(number, update.index.epoch, update.n_updates)
         # Dropout is seeded by seed and update, so that a resumed training draws the same numbers. Processes draw
         # different numbers. The first one draws the same as a training on a single device.
         rank = []

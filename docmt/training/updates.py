@@ -47,9 +47,9 @@ class UpdateIndex:
     """Position of an update in a training."""
 
     task: int  # its number
-    epoch: int  # finished passes over the instances of the task
-    position: int  # earlier updates of this pass
-    passes: int  # finished passes of the first task. Word dropout stops after `word_dropout_epochs`
+    epoch: int  # finished epochs of the task
+    position: int  # earlier updates in this epoch
+    first_epoch: int  # finished epochs of the first task. Word dropout stops after `word_dropout_epochs`
 
 
 @dataclass
@@ -102,17 +102,17 @@ class UpdateReader:
     fills: bool = False  # whether batches are filled up to few shapes
 
     def __post_init__(self) -> None:
-        self._passes: list[tuple[int, list[np.ndarray]] | None] = [None for _ in self.tasks]
-        self._sizes: dict[tuple[int, int], int] = {}
+        self._epoch_batches: list[tuple[int, list[np.ndarray]] | None] = [None for _ in self.tasks]
+        self._n_updates: dict[tuple[int, int], int] = {}
 
     def n_updates(self, task: int, epoch: int) -> int:
-        if (task, epoch) not in self._sizes:
-            self.set_pass_length(task, epoch, -(-len(self._batches(task, epoch)) // self.settings.accumulation_steps))
-        return self._sizes[task, epoch]
+        if (task, epoch) not in self._n_updates:
+            self.set_n_updates(task, epoch, -(-len(self._batches(task, epoch)) // self.settings.accumulation_steps))
+        return self._n_updates[task, epoch]
 
-    def set_pass_length(self, task: int, epoch: int, n_updates: int) -> None:
+    def set_n_updates(self, task: int, epoch: int, n_updates: int) -> None:
         """Record the number of updates in a pass, counted by another process. Counting is slow for large sets."""
-        self._sizes[task, epoch] = n_updates
+        self._n_updates[task, epoch] = n_updates
 
     def update_batches(self, task: int, epoch: int, position: int) -> list[np.ndarray]:
         """Return the instances in an update, by batch."""
@@ -179,7 +179,7 @@ class UpdateReader:
         # Read: tasks noise instances as they read them. Places are numbers in what was read; lengths count the inputs.
         limit = settings.word_dropout_epochs
         word_dropout = 0.0
-        if limit is None or index.passes < limit:
+        if limit is None or index.first_epoch < limit:
             word_dropout = settings.word_dropout
         # Random numbers are drawn in batch order, as many as an instance has tokens. Noise changes that number, so a
         # device that drops words must noise the instances of all devices.
@@ -221,11 +221,14 @@ class UpdateReader:
 
     def _batches(self, task: int, epoch: int) -> list[np.ndarray]:
         """Return the batches in a pass, a function of (seed, epoch, task). The latest pass per task is cached."""
-        cached = self._passes[task]
+        cached = self._epoch_batches[task]
         if cached is None or cached[0] != epoch:
             tokens = self.tasks[task].tokens
             order = np.random.default_rng((self.seed, epoch, *self._task_seed(task))).permutation(len(tokens))
-            cached = self._passes[task] = (epoch, instance_batches(order, tokens, self.settings.max_batch_tokens))
+            cached = self._epoch_batches[task] = (
+                epoch,
+                instance_batches(order, tokens, self.settings.max_batch_tokens),
+            )
         return cached[1]
 
     def validation_batches(self, task: Task, n_metered: int) -> list[np.ndarray]:
