@@ -45,7 +45,7 @@ def test_joined_shards_are_the_whole(study_files, model, tmp_path, n_shards):
         shards.append(translated(model, instances, tmp_path / shard, *options, max_batch_tokens=1))
     assert main(["decode", "join-translations", "--shards", *map(str, shards), "--out", str(joined)]) == 0
     assert joined.read_bytes() == whole.read_bytes()
-    assert [bool(shard.read_bytes()) for shard in shards].count(False) == max(0, n_shards - len(DOCUMENTS))
+    assert [bool(shard.read_bytes()) for shard in shards].count(False) >= n_shards - len(DOCUMENTS)
     assert read_json(tmp_path / f"{n_shards}.job.json")["device"] == "cpu"
 
 

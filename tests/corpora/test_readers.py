@@ -53,7 +53,7 @@ class TestMarkedLines:
             (
                 "<d>\nA\n<d>\nC\n",
                 "<d>\nA\n<d>\nC\nD\n",
-                ["document 00002", "line 5 of the first", "line 5 of the second"],
+                ["document 00002", "line 5 of the second", "line 4 of the first"],
             ),
             ("<d>\nA\n<d>\nC\n", "<d>\nA\n", ["2 documents", "1 in", "document 2", "line 3"]),
             ("A\n<d>\nB\n", "<d>\nB\n", ["file.en", "line 1", "before the first"]),
@@ -81,7 +81,7 @@ class TestOtherLines:
     def test_blank_lines_at_different_places_are_refused(self, tmp_path):
         text = refusal(tmp_path, {"en": "A\n\nB\nC\n", "de": "A\nB\n\nC\n"}, reader="blank_lines")
         assert "document 00001" in text
-        assert "line 2 of the first" in text
+        assert "after line 1 of the first" in text
         assert "line 2 of the second" in text
 
     def test_single_lines_make_one_sentence_documents(self, tmp_path):

@@ -99,7 +99,7 @@ def test_segments_pair_plain_lines(tmp_path):
             '<doc docid="a">\n<seg id="1">A</seg>\n</doc>',
             '<doc docid="a">\n<seg id="1">A</seg>\n<seg id="2">B</seg>\n</doc>',
             [],
-            ["document a", "line 3 of the first", "line 3 of the second"],
+            ["document a", "line 2 of the first", "line 3 of the second"],
         ),
         (
             '<doc docid="a"><seg id="1">A</seg></doc>\n<doc docid="b"><seg id="1">A</seg></doc>',
@@ -181,5 +181,8 @@ def test_iwslt_training_text(tmp_path, has_doc):
 
 
 def test_iwslt_talk_of_other_length_is_refused(tmp_path):
-    with pytest.raises(UserError, match=r"document 7: 2 sentences .* 1 in .* line 8 of the first file and line 8"):
+    with pytest.raises(
+        UserError,
+        match=r"document 7: 2 sentences .* 1 in .* line 8 of the first file; the document ends after line 7 of the second",
+    ):
         parse(tmp_path, {"en": talk(7, "a", "b"), "de": talk(7, "a")}, reader="iwslt_train")
