@@ -32,9 +32,9 @@ MICRO_BATCH_LAUNCHES = {
 }
 """Forward and backward kernels in the first micro-batch of an update, by preset.
 
-HAN and SAN have two kernels more for every dropout that the authors' code has and docmt's models lacked before. Attention
-returns the gradients of queries, keys and values in one tensor. This costs one kernel in most layers, at most 2 % of all,
-and saves several where the update is compiled.
+HAN and SAN have two kernels more for every dropout that the authors' code has and docmt's models lacked before.
+Attention returns the gradients of queries, keys and values in one tensor. This costs one kernel in most layers, at most
+2 % of all, and saves several where the update is compiled.
 """
 UPDATE_SYNCS = 0  # how often the host waits for the device in an update that is not logged
 UPDATE_COPIES = 1  # copies to the device in an update of one micro-batch
