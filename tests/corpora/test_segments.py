@@ -181,8 +181,5 @@ def test_iwslt_training_text(tmp_path, has_doc):
 
 
 def test_iwslt_talk_of_other_length_is_refused(tmp_path):
-    with pytest.raises(
-        UserError,
-        match=r"document 7: 2 sentences .* 1 in .* line 8 of the first file; the document ends after line 7 of the second",
-    ):
+    with pytest.raises(UserError, match=r"document 7: 2 sentences .* 1 in .* 8 of the first file; .* 7 of the second"):
         parse(tmp_path, {"en": talk(7, "a", "b"), "de": talk(7, "a")}, reader="iwslt_train")
