@@ -267,7 +267,7 @@ def test_benchmarks_and_scripts_import_names_that_exist(folder):
                     assert is_importable, f"{file.name}: {node.module}.{name.name}"
 
 
-TWINS = {"read_monolingual", "combine_monolingual", "generate_nested"}
+TWINS = {"read_monolingual", "combine_monolingual", "generate_nested", "translate_shard"}
 """Rules that only differ from another rule in their outputs."""
 
 
