@@ -33,6 +33,7 @@ def docmt_run(study, *options):
     return subprocess.run(words, env=clean_environment(), cwd=ROOT, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_another_configuration_is_refused(study):
     other = Other(study.folder)
     refused = docmt_run(other, "--cores", "1")
