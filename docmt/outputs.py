@@ -104,8 +104,8 @@ def check_outputs(
         _check_writable(path, output)
         if output.keeps_content or not path.exists():
             continue
-        for file in inputs.values():
-            if path.is_dir() and _is_inside(file, path):
+        for file in inputs.values() if path.is_dir() else ():
+            if _is_inside(file, path):
                 raise UserError(f"{path}: contains the input {file}, which would be deleted: choose another folder")
         foreign = None if force else next(_foreign_files(path), None)
         if foreign is not None:

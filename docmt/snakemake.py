@@ -206,17 +206,21 @@ def read_jobs(text: str) -> Iterator[Job]:
     entries, is_failed, indent = None, False, ""
     for whole in [*text.splitlines(), ""]:
         line = whole.removeprefix(indent)
-        entry, block, submitted = ENTRY.match(line), BLOCK.match(whole), SUBMITTED.match(line)
-        if entries is not None and entry:
-            entries[entry["key"]] = entry["value"]
-            continue
-        if entries is not None and not line.startswith(" "):
-            yield _job(entries, numbers, is_failed=is_failed)
-            entries, indent = None, ""
+        if entries is not None:
+            entry = ENTRY.match(line)
+            if entry:
+                entries[entry["key"]] = entry["value"]
+                continue
+            if not line.startswith(" "):
+                yield _job(entries, numbers, is_failed=is_failed)
+                entries, indent = None, ""
+        block = BLOCK.match(whole)
         if block:
             # Jobs in groups are indented.
             entries, is_failed, indent = {"rule": block["rule"]}, bool(block["error"]), block["indent"] or ""
-        elif submitted:
+            continue
+        submitted = SUBMITTED.match(line)
+        if submitted:
             numbers[submitted["number"]] = submitted["job"]
 
 

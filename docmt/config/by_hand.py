@@ -6,7 +6,7 @@ from pathlib import Path
 
 from docmt.commands import MIRROR_VARIABLE
 from docmt.config.artifacts.base import Study
-from docmt.config.artifacts.study import all_artifacts
+from docmt.config.artifacts.study import planned_artifacts
 from docmt.corpora.catalog import find_corpus
 from docmt.corpora.fetching import mirrored
 
@@ -19,10 +19,8 @@ def describe_by_hand(study: Study, planned: Container[str] | None = None) -> lis
     """
     mirror = study.config.corpora.mirror or os.environ.get(MIRROR_VARIABLE)
     missing: dict[tuple[str, str], list[str]] = {}
-    for artifact in all_artifacts(study):
+    for artifact in planned_artifacts(study, planned):
         if "corpora_fetch" not in artifact.rules or Path(artifact.file).exists():
-            continue
-        if planned is not None and artifact.file not in planned:
             continue
         corpus, split = artifact.wildcards
         entry = find_corpus(corpus)

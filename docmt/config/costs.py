@@ -5,7 +5,7 @@ from collections.abc import Container, Iterable
 from docmt import paths
 from docmt.config.artifacts.base import Artifact, Study
 from docmt.config.artifacts.runs import trained_runs
-from docmt.config.artifacts.study import all_artifacts
+from docmt.config.artifacts.study import planned_artifacts
 from docmt.config.schema import Config
 from docmt.config.systems import Run, model_settings, text_settings, training_settings
 from docmt.corpora.catalog import find_corpus
@@ -27,11 +27,10 @@ def describe_costs(study: Study, planned: Container[str] | None = None) -> list[
     `planned` are the outputs of a run (default: of the whole study).
     """
     config = study.config
-    artifacts, runs = all_artifacts(study), trained_runs(study)
+    runs = trained_runs(study)
     if planned is not None:
-        artifacts = [artifact for artifact in artifacts if any(path in planned for path in artifact.files)]
         runs = [run for run in runs if paths.MODEL.format(**vars(run)) in planned]
-    sources = _catalog_sources(artifacts)
+    sources = _catalog_sources(planned_artifacts(study, planned))
     lines = []
     if sources:
         lines.append(f"data: {', '.join(sources)}")

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from itertools import chain
 from pathlib import Path
 
 from docmt import paths
@@ -52,15 +53,14 @@ def check_corpora(study: Study) -> None:
 
 def _is_large_and_aligned(corpus: ReadableCorpus, split: str) -> bool:
     """True if files of a split are large, and both sides have as many lines, with or without empty lines."""
-    files = corpus.splits[split].files
-    sides = [matching_files(Path(files[lang])) for lang in corpus.languages if lang in files]
-    if sum(path.stat().st_size for name in files.values() for _, path in matching_files(Path(name))) <= READ_BYTES:
+    files = {role: matching_files(Path(pattern)) for role, pattern in corpus.splits[split].files.items()}
+    if sum(path.stat().st_size for _, path in chain.from_iterable(files.values())) <= READ_BYTES:
         return False
     counts = []
-    for side in sides:
+    for side in filter(files.__contains__, corpus.languages):
         n_lines: Counter[bool] = Counter()
         try:
-            for _, path in side:
+            for _, path in files[side]:
                 n_lines.update(bool(line.strip()) for line in iterate_lines(path))
         except UserError:  # not text, which the reader accepts or refuses
             return False

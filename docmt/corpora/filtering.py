@@ -261,11 +261,11 @@ class DocumentFilter:
                     self.dropped["test overlap"] += len(document)
                     continue
             new = _mark_duplicates(rules, numbers, occurred)
-            for remaining in self._treat(document, rules):
-                # Pairs that are dropped for another reason are no first occurrence.
+            documents = list(self._treat(document, rules))
+            if documents:  # pairs that are dropped for another reason are no first occurrence
                 for number in new:
                     occurred[number] = 1
-                yield remaining
+            yield from documents
         next(broken, None)  # raises UserError if an external file has surplus lines
 
     def _treat(self, document: Document, rules: list[str]) -> Iterator[Document]:
@@ -322,10 +322,7 @@ def number_repeated(
     n_pairs = n_texts = 0
     with tempfile.TemporaryDirectory() as folder:
         hashes = (hash(pair) if max(lengths(*pair)) >= DUPLICATE_CHARACTERS else 0 for pair in pairs())
-        while True:
-            block = np.fromiter(itertools.islice(hashes, BLOCK_PAIRS), dtype=np.int64)
-            if not len(block):
-                break
+        while len(block := np.fromiter(itertools.islice(hashes, BLOCK_PAIRS), dtype=np.int64)):
             rows = np.stack((block, np.arange(n_pairs, n_pairs + len(block))), axis=1)[block != 0]
             n_pairs += len(block)
             for partition in range(PARTITIONS):

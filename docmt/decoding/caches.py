@@ -132,7 +132,7 @@ class PrefixTree:
         self.is_past_BMC = torch.zeros(n_instances, self.beam, MIN_CAPACITY, dtype=torch.bool, device=like.device)
         self.sentences_BC = torch.zeros(n_instances, MIN_CAPACITY, dtype=torch.int64, device=like.device)
         self.own_MM = torch.eye(self.beam, dtype=torch.bool, device=like.device)
-        self.shown, self.hidden = like.new_zeros(()), like.new_full((), -torch.inf)
+        self.visible_bias, self.hidden_bias = like.new_zeros(()), like.new_full((), -torch.inf)
         self.projected_shape = (-1, self.beam, 3, heads, head_width)
 
     def advance(self, sentences_BM: Tensor) -> None:
@@ -158,8 +158,8 @@ class PrefixTree:
         return torch.full((1,), self.n_steps - 1, device=self.own_MM.device)
 
     def _bias(self, is_seen: Tensor | None) -> Tensor:
-        """Return 0 for visible nodes in a row's past and `hidden` for others: the first N of `n_columns` columns."""
-        return torch.where(self._in_past(is_seen, self.n_columns), self.shown, self.hidden)[..., : self.n]
+        """Return the biases of the first N of `n_columns` nodes. A row sees visible nodes in its own past."""
+        return torch.where(self._in_past(is_seen, self.n_columns), self.visible_bias, self.hidden_bias)[..., : self.n]
 
     def _in_past(self, chosen_BMN: Tensor | None, n: int) -> Tensor:
         """Return the chosen nodes in a row's own past, bool [B, M, n]."""
@@ -233,7 +233,7 @@ class PerSentencePrefixTree(PrefixTree):
         super().__init__(RangeVisibility(layout.first_sentences(n_before), like.device), shape, like=like)
         self.ranks_J111 = torch.arange(1, n_before + 1, device=like.device)[:, None, None, None]
         # Finite, so that the attention to a sentence that does not exist gives numbers.
-        self.hidden = like.new_full((), torch.finfo(like.dtype).min)
+        self.hidden_bias = like.new_full((), torch.finfo(like.dtype).min)
 
     @override
     def advance(self, sentences_BM: Tensor) -> None:

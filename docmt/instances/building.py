@@ -57,13 +57,11 @@ def encode_sentences(sentences: Iterable[Sequence[str]], vocabulary: Vocabulary,
     # `<s>` and `</s>` are stored with the sentence, so that a batch is one slice of the file.
     encoded = ((BOS, *vocabulary.encode(sentence), EOS) for sentence in sentences)
     with array_writer(path, np.int32) as append:
-        block = list(islice(encoded, SENTENCES_OF_A_BLOCK))
-        while block:
+        while block := list(islice(encoded, SENTENCES_OF_A_BLOCK)):
             lengths.extend(map(len, block))
             tokens = np.fromiter(chain.from_iterable(block), dtype=np.int32)
             n_unknown += int((tokens == UNK).sum())
             append(tokens)
-            block = list(islice(encoded, SENTENCES_OF_A_BLOCK))
     return StoredSide(path, np.frombuffer(lengths, dtype=np.int32), n_unknown)
 
 

@@ -61,19 +61,19 @@ def map_leaves(nest: Any, function: Callable[[Any], Any], *, kind: type = Tensor
 def to_buffer(nest: Any) -> tuple[Any, Tensor]:
     """Return the nest with `BufferSlice` in place of CPU tensors, and one buffer with their copies, uint8 [bytes]."""
     tensors: list[Tensor] = []
-    places: list[BufferSlice] = []
+    slices: list[BufferSlice] = []
 
     def place(tensor: Tensor) -> BufferSlice:
         # −(−a // b) rounds up, in integers.
         start = 0
-        if places:
-            start = places[-1].start + places[-1].n_bytes
-        places.append(BufferSlice(-(-start // ALIGNMENT) * ALIGNMENT, tuple(tensor.shape), tensor.dtype))
+        if slices:
+            start = slices[-1].start + slices[-1].n_bytes
+        slices.append(BufferSlice(-(-start // ALIGNMENT) * ALIGNMENT, tuple(tensor.shape), tensor.dtype))
         tensors.append(tensor)
-        return places[-1]
+        return slices[-1]
 
     placed = map_leaves(nest, place)
-    buffer = torch.empty(places[-1].start + places[-1].n_bytes if places else 0, dtype=torch.uint8)
-    for tensor, where in zip(tensors, places, strict=True):
+    buffer = torch.empty(slices[-1].start + slices[-1].n_bytes if slices else 0, dtype=torch.uint8)
+    for tensor, where in zip(tensors, slices, strict=True):
         where.view(buffer).copy_(tensor)
     return placed, buffer

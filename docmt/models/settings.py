@@ -10,8 +10,8 @@ from docmt.models.systems.context_traits import CONTEXTS, ContextTraits
 from docmt.settings import Settings, one_of
 
 Context = Literal["document", "none", "joined"]
-"""Whether a model with a context module reads whole documents or single sentences. A sentence model can read instances
-as joined sentences."""
+"""What the encoder reads. With `document` and `none`, a context module reads whole documents or single sentences. With
+`joined`, a sentence model reads each instance as one sentence."""
 Positions = Literal["instance", "sentence"]
 """Range in which positions count."""
 
@@ -275,10 +275,10 @@ class ModelSettings(Settings):
             for pattern in attention.patterns():
                 slots = pattern_slots(pattern)
                 if name not in slots:
-                    places = "context modules"
+                    attentions = "context modules"
                     if slots:
-                        places = f"{' and '.join(slots)} attention"
-                    raise ValueError(f"{name}_attention: {pattern} is a pattern for {places}")
+                        attentions = f"{' and '.join(slots)} attention"
+                    raise ValueError(f"{name}_attention: {pattern} is a pattern for {attentions}")
             if self.target_stream == "free" and {attention.lower, attention.upper} != {"global"}:
                 raise ValueError(f"target_stream 'free' has no groups, so all {name}_attention must be global")
             if self.context is not None and attention.patterns() != {"group"}:

@@ -82,12 +82,15 @@ class LossModule(nn.Module):
     ) -> Tensor:
         """`forward` for the parts of a batch. `has_masks` false: no label is NO_LABEL, so none is checked."""
         table_VD, bias_V = self.model.embedding.weight, self.model.output_bias
-        dtype, weights = product_dtype(table_VD), {}
+        dtype, inputs = product_dtype(table_VD), (src_tokens_S, tgt_inputs_N, layout)
         if torch.compiler.is_compiling() and self.few_launches and dtype != table_VD.dtype:
             parameters = dict(self.model.named_parameters())
             halves = convert([parameters[name] for name in self.halved], dtype)
-            weights = dict(zip(self.halved, halves, strict=True))
-        hidden_ND = functional_call(self.model, weights, (src_tokens_S, tgt_inputs_N, layout), tie_weights=False)
+            hidden_ND = functional_call(
+                self.model, dict(zip(self.halved, halves, strict=True)), inputs, tie_weights=False
+            )
+        else:
+            hidden_ND = self.model(*inputs)
         chunk_scores = 0
         if torch.compiler.is_compiling() and hidden_ND.device.type in COMPILED_CHUNKS:
             chunk_scores = CHUNK_SCORES_WITH_FEW_LAUNCHES if self.few_launches else CHUNK_SCORES["cuda"]

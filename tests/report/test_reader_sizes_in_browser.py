@@ -69,7 +69,7 @@ def test_view_without_suites_or_tests(tmp_path, browser):
 
 @pytest.mark.slow
 def test_hundred_runs_open_in_three_seconds(tmp_path, browser, monkeypatch):
-    """With 5,000 sentences, the page contains a sample of its documents, and a note on it."""
+    """The page of a test set with 5,000 sentences contains only some documents, and says so."""
     rng = random.Random(1)
     words = ["".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=rng.randint(2, 11))) for _ in range(8000)]
     texts = [" ".join(rng.choices(words, k=rng.randint(5, 30))) for _ in range(20000)]

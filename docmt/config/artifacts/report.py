@@ -153,12 +153,12 @@ def report(study: Study) -> Artifact:
         "cases": [case_study(study, name).select(".csv") for name in config.report.cases],
     }
     origins: dict[str, list[str]] = {}
-    extended: dict[str, None] = {}
-    for run in scored_runs(study):
-        chain = training_chain(config, run.system)
-        origins[run.system] = chain
+    extended = []
+    for system in dict.fromkeys(run.system for run in scored_runs(study)):
+        chain = training_chain(config, system)
+        origins[system] = chain
         if len(chain) > 1 and model_settings(config, chain[0]) != model_settings(config, chain[1]):
-            extended[run.system] = None
+            extended.append(system)
     choices: dict[str, dict[str, str]] = {}
     for name, row in datasets.items():
         for suite in row.suite_names():
@@ -167,7 +167,7 @@ def report(study: Study) -> Artifact:
         study,
         systems=_colored_systems(study),
         origins=origins,
-        extended=list(extended),
+        extended=extended,
         generated=[name for name in datasets if is_generated(config, name)],
         choices=choices,
         stages=RULES,
@@ -268,10 +268,10 @@ def _tested_differences(study: Study, baseline: str | None, table: PaperTable | 
 def _report_params(study: Study, **facts: Any) -> dict[str, Any]:
     """Return the report settings, and facts on systems for tables."""
     report = study.config.report
-    facts["paper_columns"] = {}
+    systems: dict[str, None] = {}
     for layout in (*report.tables.values(), *report.figures.values()):
-        for name in layout.systems:
-            facts["paper_columns"][name] = paper_columns(study.config, name)
+        systems |= dict.fromkeys(layout.systems)
+    facts["paper_columns"] = {name: paper_columns(study.config, name) for name in systems}
     settings = report.model_dump(mode="json", exclude={"reader"})
     if "metrics" not in report.model_fields_set:
         settings["metrics"] += study.config.evaluation.external

@@ -1,6 +1,7 @@
 """The artifacts of a study as a whole."""
 
 import os
+from collections.abc import Container
 from pathlib import Path
 
 from docmt.config.artifacts.base import RULES, STAGE_VERSIONS, Artifact, Study, UserFile, ancestors
@@ -35,6 +36,14 @@ def targets(final_outputs: list[Artifact]) -> dict[str, list[str]]:
             if source.is_kept and source.stage != artifact.stage:
                 files[source.stage] |= dict.fromkeys(source.files)
     return {stage: list(paths) for stage, paths in files.items()}
+
+
+def planned_artifacts(study: Study, planned: Container[str] | None) -> list[Artifact]:
+    """Return the artifacts of a study with a file among the outputs of a run, or all if `planned` is None."""
+    artifacts = all_artifacts(study)
+    if planned is None:
+        return artifacts
+    return [artifact for artifact in artifacts if any(path in planned for path in artifact.files)]
 
 
 def all_artifacts(study: Study) -> list[Artifact]:
