@@ -13,7 +13,7 @@ TRAINED = ("g_transformer", "global_context", "cadec")
 
 
 def slow_but(quick, among=ARCHITECTURES):
-    """Architectures as parameters for a test. All except some are slow."""
+    """Architectures or other values as parameters for a test. All except some are slow."""
     return [pytest.param(name, marks=() if name in quick else pytest.mark.slow) for name in among]
 
 

@@ -56,6 +56,7 @@ def tutorial(tmp_path, monkeypatch, capsys):
     return others
 
 
+@pytest.mark.slow
 def test_tutorial_study_is_planned(tutorial, capsys):
     (check, example), (plan, _) = tutorial[:2]
     assert main(check[1:]) == 0

@@ -51,6 +51,7 @@ def run_tests(locale, names, *options):
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("locale", LOCALES)
 def test_chosen_tests_pass_in_other_locales(locale):
     run_tests(locale, CHOSEN)

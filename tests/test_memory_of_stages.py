@@ -3,6 +3,7 @@
 import tracemalloc
 
 import pytest
+from architectures import slow_but
 
 from docmt.cli.main import main
 from docmt.corpora import filtering
@@ -58,7 +59,7 @@ STAGES = {
 }
 
 
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("stage", slow_but(("combine", "truecase", "instances"), STAGES))
 def test_memory_grows_by_a_few_bytes_per_pair(texts, monkeypatch, stage):
     monkeypatch.setattr(building, "SENTENCES_OF_A_BLOCK", 1000)
     monkeypatch.setattr(filtering, "BLOCK_PAIRS", 1000)

@@ -55,6 +55,7 @@ def dying(folder):
     return run
 
 
+@pytest.mark.slow
 def test_processes_share_rows_and_may_die(tmp_path, capsys):
     names = [f"worker/{name}" for name in ("1", "killed", "2", "broken", "3", "4")]
     checks = dict.fromkeys(["speed/a", *names, "several/b", "worker/5"], lambda: Outcome("alone"))
@@ -203,6 +204,7 @@ def test_a_gpu_decodes_a_full_batch(monkeypatch, tmp_path, size, is_cuda):
     assert sum(source.n_tokens for source in batches[-1]) > (0.5 * GPU_BATCH_TOKENS if is_full else 0)
 
 
+@pytest.mark.slow
 def test_a_trial_on_a_cpu_is_labeled(capsys, tmp_path):
     out = tmp_path / "trial.json"
     assert main(["bench", "gpu", "--device", "cpu", "--only", "environment", "update/rst_mix", "--out", str(out)]) == 0
@@ -230,6 +232,7 @@ def test_model_of_published_size_reads_the_workload(size, tmp_path):
     assert len(hypothesis.sentences) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_failed", [False, True])
 def test_plain_updates_are_not_called_compiled(has_failed, tmp_path, monkeypatch):
     """This includes updates after a failure, and the update in which the compiler fails."""

@@ -88,6 +88,7 @@ def graphs(monkeypatch):
     torch._dynamo.reset()
 
 
+@pytest.mark.slow
 def test_many_presets_compile(graphs, tmp_path, monkeypatch):
     monkeypatch.setattr(compiling, "MAX_COMPILATIONS", 1)
     scenarios, presets = Scenarios(CPU, tmp_path), ("sentence_transformer", "document_transformer")
@@ -95,6 +96,7 @@ def test_many_presets_compile(graphs, tmp_path, monkeypatch):
     assert {preset: outcome.verdict for preset, outcome in outcomes.items()} == dict.fromkeys(presets, "ok")
 
 
+@pytest.mark.slow
 def test_a_row_says_why_the_compiler_failed(graphs, tmp_path, monkeypatch):
     def fail(*_):
         raise RuntimeError("no such compiler")

@@ -5,6 +5,7 @@ import shutil
 from dataclasses import replace
 
 import pytest
+from architectures import slow_but
 from core_fixtures import DOCUMENTS, translate
 
 from docmt.cli.main import main
@@ -34,7 +35,7 @@ def translated(model, instances, out, *options, **settings):
     return out
 
 
-@pytest.mark.parametrize("n_shards", [1, 3, len(DOCUMENTS) + 1])
+@pytest.mark.parametrize("n_shards", slow_but((3,), (1, 3, len(DOCUMENTS) + 1)))
 def test_joined_shards_are_the_whole(study_files, model, tmp_path, n_shards):
     """Byte by byte, if the batches are the same. In other batches, scores are rounded differently."""
     instances, joined = study_files.instances(), tmp_path / "joined.jsonl"

@@ -373,6 +373,7 @@ def test_null_removes_a_row(called, tmp_path):
     assert systems.keys() == yaml.safe_load(SMOKE.read_text())["systems"].keys() - removed
 
 
+@pytest.mark.slow
 def test_interrupted_and_locked_runs_are_explained(tmp_path):
     words = [sys.executable, "-m", "docmt", "run", str(SMOKE), "corpora", "--cores", "1"]
     # The job ends with an error after a second, as a training that saves.
@@ -400,6 +401,7 @@ def test_interrupted_and_locked_runs_are_explained(tmp_path):
     assert "Error in rule controlled_generate" in logs
 
 
+@pytest.mark.slow
 def test_errors_of_jobs_do_not_quote_settings(tmp_path):
     call = [sys.executable, "-m", "docmt", "run", str(SMOKE), "corpora", "--cores", "1", "--set", "seeds=[2]"]
     (tmp_path / "docmt").write_text("#!/bin/sh\nexit 2\n")

@@ -215,6 +215,7 @@ def test_what_the_model_cannot_read_well_is_said(translate_bytes):
     assert "WARNING 1 sentences are longer than 512 tokens, the limit in training" in messages
 
 
+@pytest.mark.slow
 def test_a_model_of_trees_without_trees_says_so(overfitted, tmp_path, capsys):
     (tmp_path / "a").write_text("the dog\n")
     for architecture, is_said in (("rst_mix", True), ("g_transformer", False)):

@@ -105,6 +105,7 @@ def test_the_oracle_finds_a_wrong_fingerprint(study, declaration, changes, verdi
     assert {(name, kind) for name, _, kind in wrong} == {(declaration, verdict)}
 
 
+@pytest.mark.slow
 def test_each_key_reruns_what_its_value_changes(study):
     tried = set()
     for values in (study, read_config_file(CONTROLLED)):

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 import torch
 
 from docmt.config.loading import load_config, read_config_file
@@ -30,6 +31,7 @@ def build(settings):
         return build_transformer(ModelSettings.model_validate_json(settings), 20)
 
 
+@pytest.mark.slow
 def test_every_system_can_start():
     for settings, init, new_parameters, frozen in dict.fromkeys(starts()):
         model = build(settings)

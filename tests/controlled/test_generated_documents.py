@@ -55,6 +55,7 @@ def read_all(corpus, split):
 # Files
 
 
+@pytest.mark.slow
 def test_seed_decides_and_size_does_not(settings, corpus, tmp_path):
     again, small, other = tmp_path / "again", tmp_path / "small", tmp_path / "other"
     generate_corpus(settings, again)

@@ -7,6 +7,7 @@ from functools import cache, partial
 from itertools import chain
 
 import pytest
+from architectures import slow_but
 from segment_reading import GENDERS, gender_of, read
 
 from docmt.controlled import lexicon
@@ -256,7 +257,7 @@ def within_chance(points, n_groups):
     return abs(sum(points) / len(points) - 0.5) <= 3.5 * 0.5 / n_groups**0.5
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", slow_but((1,), SEEDS))
 @pytest.mark.parametrize(
     ("documents", "name"), [(documents, name) for documents in SUITES for name in SUITES[documents]]
 )
@@ -273,6 +274,7 @@ def test_blind_rules_are_right_in_half(documents, name, seed):
         assert within_chance(points, len(groups_of(items))), (rule, sum(points) / len(points))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("documents", "name"), [(documents, name) for documents in SUITES for name in SUITES[documents]]
 )

@@ -17,6 +17,7 @@ def train():
     return generate_split(SETTINGS, "train", seen=set())
 
 
+@pytest.mark.slow
 def test_greetings(train):
     for item in train:
         greetings = [index for index, placed in enumerate(item.placed) if placed.kind == "greeting"]

@@ -73,6 +73,7 @@ def smallest(entry):
     return replace(entry, corpus=entry.corpus.model_copy(update={"splits": splits}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_whole", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_the_mirror_reads_as_expected(is_whole):
     """Read the smallest split of a corpus per family and format, or the complete mirror."""

@@ -4,6 +4,7 @@ from typing import get_args
 
 import pytest
 import torch
+from architectures import slow_but
 from core_fixtures import DOCUMENTS, make_batch, translate
 from plain_scores import untrained
 
@@ -71,7 +72,7 @@ def test_candidates_of_an_item_are_cut_alike(study_files):
     assert row["scores"][0] != pytest.approx(scores(trained, [Candidate(src, short)])[0], rel=1e-3)
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", slow_but(("g_transformer",), ARCHITECTURES))
 def test_own_context_is_what_the_model_translates(overfitted, architecture):
     trained = load_model(overfitted(architecture))
     src, tgt = DOCUMENTS[0], TARGETS[0]

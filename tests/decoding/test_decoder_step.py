@@ -90,7 +90,8 @@ def states_and_hypotheses(search, monkeypatch):
     ("architecture", "precision"),
     [
         *((name, "float32") for name in KNOWN),
-        *((name, "int8") for name in ("g_transformer", "document_transformer", "rst_mix")),
+        ("g_transformer", "int8"),
+        *(pytest.param(name, "int8", marks=pytest.mark.slow) for name in ("document_transformer", "rst_mix")),
     ],
 )
 def test_compiled_steps_equal_those_in_python(architecture, precision, built, use_library, monkeypatch, tmp_path):
@@ -110,6 +111,7 @@ def test_compiled_steps_equal_those_in_python(architecture, precision, built, us
     assert hypotheses == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [{"norm": "pre"}, {"activation": "gelu"}, {"activation": "swish", "norm": "pre"}])
 def test_forms_of_layers(form, built, use_library, monkeypatch, tmp_path):
     model = make_model("g_transformer", form=form)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from architectures import slow_but
 from core_fixtures import document_trees, make_model
 from plain_search import search, sources, teacher_forced, texts
 
@@ -17,7 +18,7 @@ def trees_of(documents, open_B=None):
     return document_trees([(document, document) for document in documents], open_B=open_B)
 
 
-@pytest.mark.parametrize("name", ARCHITECTURES)
+@pytest.mark.parametrize("name", slow_but(("rst_mix",), ARCHITECTURES))
 @pytest.mark.parametrize("opened", [(), (1, 3)])
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_cached_scores_equal_teacher_forcing(name, opened, beam_size, monkeypatch):
@@ -33,6 +34,7 @@ def test_cached_scores_equal_teacher_forcing(name, opened, beam_size, monkeypatc
             assert hypothesis.log_probability == pytest.approx(expected, rel=1e-5, abs=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_batched_equals_alone(name):
     model = make_model(name)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from architectures import DIVERSE, slow_but
 from core_fixtures import make_batch, make_model, random_sentence
 from plain_search import search
 
@@ -108,11 +109,12 @@ DOCUMENTS = [[3, 0, 2], [1], [0], [4, 4], [0, 0, 1]]
 @pytest.mark.parametrize(
     ("architecture", "n_symbols"),
     [
-        *((name, 24) for name in ARCHITECTURES),
-        *((name, 2 * BLOCK + 9) for name in ("g_transformer", "document_transformer")),
+        *(pytest.param(name, 24, marks=() if name in DIVERSE else pytest.mark.slow) for name in ARCHITECTURES),
+        ("g_transformer", 2 * BLOCK + 9),
+        pytest.param("document_transformer", 2 * BLOCK + 9, marks=pytest.mark.slow),
     ],
 )
-@pytest.mark.parametrize("beam_size", [1, 3])
+@pytest.mark.parametrize("beam_size", slow_but((3,), (1, 3)))
 def test_the_search_finds_what_a_plain_search_finds(architecture, beam_size, n_symbols):
     model = make_model(architecture, n_symbols=n_symbols)
     documents = documents_of(DOCUMENTS, n_symbols)
@@ -139,6 +141,7 @@ def test_ties_are_broken_the_same_way_every_time(architecture):
         assert sum(len(sentence) for sentence in hypotheses[0].sentences) == sum(word >= N_SPECIALS for word in best)
 
 
+@pytest.mark.slow
 def test_ten_thousand_tokens():
     model = make_model("g_transformer")
     documents = documents_of([[9_990, 3, 0, 2], [5]])

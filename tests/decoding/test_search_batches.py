@@ -4,6 +4,7 @@ import logging
 
 import pytest
 import torch
+from architectures import slow_but
 from core_fixtures import DOCUMENTS, translate
 
 from docmt.decoding import beam_search, translation
@@ -84,7 +85,7 @@ def test_running_out_of_memory_changes_no_translation(overfitted, limit, monkeyp
     assert translator.translate_documents(DOCUMENTS) == expected
 
 
-@pytest.mark.parametrize("steps", [1, 2, 7, 16, 1000])
+@pytest.mark.parametrize("steps", slow_but((7,), (1, 2, 7, 16, 1000)))
 def test_the_steps_between_two_looks_change_nothing(overfitted, steps, monkeypatch):
     monkeypatch.setitem(beam_search.STEPS_PER_CHECK, "cpu", steps)
     translator = Translator(load_model(overfitted("g_transformer")), DecodingSettings())

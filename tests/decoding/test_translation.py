@@ -78,6 +78,7 @@ UGLY = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("architecture", ["g_transformer", "document_transformer", "concatenation"])
 def test_ugly_documents_keep_their_number_of_lines(study_files, architecture):
     translated = make_translator(untrained(study_files, architecture), beam_size=2).translate_documents(UGLY)

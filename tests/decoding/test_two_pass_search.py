@@ -92,6 +92,7 @@ def test_greedy_search_equals_a_plain_one():
         assert hypothesis.sentences == expected
 
 
+@pytest.mark.slow
 def test_batched_equals_one_by_one():
     model, documents = make_model("cadec"), sources((3, 1, 9, 1, 12, 2), seed=1)
     batched = [hypothesis.sentences for hypothesis in two_passes(model, documents).run()]
@@ -175,6 +176,7 @@ def test_a_file_translates_documents_and_single_sentences(trained, tmp_path):
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_forced_translations_have_source_drafts(trained):
     settings = DecodingSettings(beam_size=2)
     candidates = [Candidate(document, target) for document in DOCUMENTS for target in (document, document[::-1])]

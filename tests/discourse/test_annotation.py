@@ -138,6 +138,7 @@ def models(tmp_path_factory):
     return ["--segmenter", str(segmenter), "--parser", str(save_tiny_parser(folder / "parser.pt", segmenter))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("jobs", "sentences"), [(2, "chain"), (4, "parser")])
 def test_several_processes_write_the_bytes_of_one(files, models, tmp_path, monkeypatch, capfd, jobs, sentences):
     monkeypatch.setattr(annotation, "BATCH_WORDS", 20)
@@ -152,6 +153,7 @@ def test_several_processes_write_the_bytes_of_one(files, models, tmp_path, monke
     assert counts[0].startswith(f"documents {len(LENGTHS)}, edus ")
 
 
+@pytest.mark.slow
 def test_mistakes_in_processes_are_one_line(files, models, tmp_path, monkeypatch, capfd):
     monkeypatch.setattr(annotation, "BATCH_WORDS", 20)
     command = f"discourse annotate --text {files[0]} --documents {files[1]} --lang en --out {tmp_path}/out".split()
@@ -166,6 +168,7 @@ def test_mistakes_in_processes_are_one_line(files, models, tmp_path, monkeypatch
         assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_signal_ends_all_processes(models, tmp_path, number):
     """Including processes that work on a batch. SIGTERM leaves no unfinished file."""

@@ -94,6 +94,7 @@ def test_satellite_between_nuclei_keeps_its_head():
     assert binarize(tree) == join_pair(left, right, "NN", "same")
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(trees())
 def test_binarizing_keeps_leaves_and_dependency_arcs(tree):
@@ -119,6 +120,7 @@ def test_flatten_keeps_names_and_heads():
         assert flatten(tree) == tree
 
 
+@pytest.mark.slow
 @given(trees())
 def test_json_brings_trees_back(tree):
     assert from_json(to_json(tree)) == tree

@@ -202,6 +202,7 @@ def test_no_trees_give_an_empty_table(tmp_path):
     assert (tmp_path / "r.csv").read_text() == "name,relation,arcs,percent,between_sentences_percent\n"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("DOCMT_MIRROR" not in os.environ, reason="DOCMT_MIRROR is not set")
 def test_real_gum_figures():
     test = read_gum(Path(os.environ["DOCMT_MIRROR"]) / "gum").splits["test"]

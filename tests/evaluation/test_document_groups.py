@@ -32,6 +32,7 @@ def noisy_test(n_documents, *, seed=1, n_sentences=(1, 9)):
     return make_test(make_hypotheses(translation, lengths, documents=documents), reference, settings=settings)
 
 
+@pytest.mark.slow
 def test_groups_give_bootstrap_error_over_documents():
     test = noisy_test(100)
     rows = by_metric(score_bleu(test))

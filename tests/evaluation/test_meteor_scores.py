@@ -50,6 +50,7 @@ def test_equals_the_formula_where_only_exact_matches_count():
     assert score == pytest.approx(mean * (1 - 0.7 * (2 / 4) ** 1.4))
 
 
+@pytest.mark.slow
 @needs_meteor
 def test_english_uses_stems_synonyms_and_the_paraphrase_table():
     reference = ["he walks to the car ", *[""] * 5]
@@ -82,6 +83,7 @@ def test_signature_says_which_setting_was_used(lang, mode, part):
     assert 0 < row["value"] < 100
 
 
+@pytest.mark.slow
 @needs_meteor
 def test_ugly_lines_keep_their_positions(monkeypatch):
     monkeypatch.setenv("LC_ALL", "C")  # Java would read ASCII
@@ -183,6 +185,7 @@ def test_a_paraphrase_table_beside_the_program_is_used(tmp_path):
     assert options[-3:] == ["exact stem paraphrase", "-w", "1.0 0.8 0.2"]
 
 
+@pytest.mark.slow
 @needs_meteor
 def test_nearest_reference_counts():
     def score_with(translation, *references):

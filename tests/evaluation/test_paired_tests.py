@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from architectures import slow_but
 from evaluation_fixtures import (
     by_metric,
     evaluate,
@@ -47,6 +48,7 @@ SPECIFICATION.loader.exec_module(simulation)
 
 SETTINGS = EvaluationSettings(metrics=["s-BLEU"])
 WORDS = [f"w{i}" for i in range(50)]
+TESTED = [*simulation.TESTED, "contrastive accuracy"]
 N_TRIALS = 200
 
 
@@ -74,8 +76,8 @@ def compare(ours, theirs, reference, settings=SETTINGS):
     return compare_translations(*tests)
 
 
-@pytest.mark.parametrize("n", [1, 5, 12, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 3, 8, 25))])
-@pytest.mark.parametrize("metric", [*simulation.TESTED, "contrastive accuracy"])
+@pytest.mark.parametrize("n", slow_but((1, 5), (1, 2, 3, 5, 8, 12, 25)))
+@pytest.mark.parametrize("metric", TESTED)
 def test_equal_systems_rarely_get_stars(metric, n):
     """benchmarks/significance.py tests 100 segments and more pairs."""
     rng = random.Random(f"{metric} {n}")
@@ -84,7 +86,7 @@ def test_equal_systems_rarely_get_stars(metric, n):
     assert marks.count("") >= (100 if n < 6 else 90)
 
 
-@pytest.mark.parametrize("metric", [*simulation.TESTED, "contrastive accuracy"])
+@pytest.mark.parametrize("metric", slow_but(("s-BLEU", "contrastive accuracy"), TESTED))
 def test_better_systems_are_mostly_found(metric):
     rng = random.Random(metric)
     marks = [simulation.simulate(metric, 100, rng, better=True).mark for _ in range(20)]
@@ -189,7 +191,9 @@ def test_interval_of_a_mean_is_students(n):
     assert {is_outside for *_, is_outside in verdicts} == {False, True}
 
 
-@pytest.mark.parametrize(("n", "lowest", "highest"), [(1, 0, 0.05), (3, 0, 0.05), (60, 0.03, 0.07)])
+@pytest.mark.parametrize(
+    ("n", "lowest", "highest"), [(1, 0, 0.05), (3, 0, 0.05), pytest.param(60, 0.03, 0.07, marks=pytest.mark.slow)]
+)
 def test_equal_systems_differ_in_one_of_twenty(n, lowest, highest):
     """With few segments, at most as many."""
     rng = random.Random(1)

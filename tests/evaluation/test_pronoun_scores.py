@@ -174,6 +174,7 @@ def test_chinese_pronouns_are_words_of_jieba(tmp_path, score_aligned):
     assert [(row["kind"], row["value"]) for row in rows[:3]] == [(None, 100), ("他们", 100), ("它", 100)]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(find_program("eflomal-align") is None, reason="eflomal is not installed")
 def test_the_real_aligner_with_training_text(tmp_path):
     words = {"I": "Ich", "we": "Wir", "they": "Sie", "read": "lese", "sleep": "schlafe", "sing": "singe"}

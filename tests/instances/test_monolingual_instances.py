@@ -29,6 +29,7 @@ def build(documents, *, is_parallel=False, out=None, **values):
     return build_and_load(sentences, tgt, index, VOCABULARY, InstancesSettings(**values), out=out)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     documents=st.lists(st.lists(SENTENCES, min_size=1, max_size=9), min_size=1, max_size=4),

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from architectures import DIVERSE, slow_but
 from core_fixtures import (
     assert_close,
     decoder_states,
@@ -61,7 +62,7 @@ def test_packed_batch_equals_single_documents(architecture):
     assert_close(packed, alone)
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", slow_but(DIVERSE))
 def test_bfloat16_never_gives_nan(architecture):
     model = make_model(architecture, n_symbols=24).bfloat16()
     loss = LossModule(model, 0.1)(

@@ -69,9 +69,14 @@ def random_rows(dtype, width, lengths=LENGTHS):
 @pytest.mark.parametrize("is_causal", [False, True])
 @pytest.mark.parametrize(
     ("dtype", "width", "n_groups", "tile"),
-    [(torch.float32, 20, 7, "MIDDLE"), (torch.float32, 20, 6, "SHORTEST"), (torch.float32, 20, 7, "LARGE"),
-     (torch.bfloat16, 64, 6, "LARGE"), (torch.float16, 8, 6, "MIDDLE")],
-)  # fmt: skip
+    [
+        (torch.float32, 20, 6, "SHORTEST"),
+        (torch.bfloat16, 64, 6, "LARGE"),
+        pytest.param(torch.float32, 20, 7, "MIDDLE", marks=pytest.mark.slow),
+        pytest.param(torch.float32, 20, 7, "LARGE", marks=pytest.mark.slow),
+        pytest.param(torch.float16, 8, 6, "MIDDLE", marks=pytest.mark.slow),
+    ],
+)
 def test_groups_of_up_to_128_equal_the_formula(kernels, monkeypatch, dtype, width, n_groups, tile, is_causal):
     monkeypatch.setattr(kernels, "tile", lambda *_: getattr(kernels, tile))
     inputs, offsets = random_rows(dtype, width, [part[:n_groups] for part in LENGTHS])
@@ -114,14 +119,20 @@ def make_layout(architecture):
     return make_batch(settings, documents, document_trees(documents) if settings.needs_trees else None).layout
 
 
-CASES = {part: architecture for architecture in ARCHITECTURES for part in make_layout(architecture).attention_parts()}
+PATTERNS = {
+    part: architecture for architecture in ARCHITECTURES for part in make_layout(architecture).attention_parts()
+}
+"""An architecture for each pattern of attention, by slot and pattern."""
 
 
-@pytest.mark.parametrize(("slot", "pattern"), CASES)
+@pytest.mark.parametrize(
+    ("slot", "pattern"),
+    [pytest.param(*part, marks=pytest.mark.slow if i % 4 else ()) for i, part in enumerate(PATTERNS)],
+)
 def test_all_patterns_equal_attention_token_by_token(kernels, monkeypatch, slot, pattern):
     """With distances if the pattern has them, and gradients of all parameters."""
     monkeypatch.setattr("docmt.models.attention.kernels.kernel_for", lambda *_: "varlen")
-    grouping = make_layout(CASES[slot, pattern]).grouping(slot, pattern)
+    grouping = make_layout(PATTERNS[slot, pattern]).grouping(slot, pattern)
     part = randomize(MultiHeadAttention(8, HEADS, pattern))
     n, m = grouping.n_queries, grouping.key_rows.max() + 1
     query = torch.randn(n, 8, generator=torch.Generator().manual_seed(1)).requires_grad_()
@@ -236,6 +247,7 @@ def test_lack_of_memory_is_raised(taken, monkeypatch):
         run(3, 4, 5)
 
 
+@pytest.mark.slow
 def test_the_operator_keeps_the_rules_of_torch(taken):
     """The operator's schema, its shapes without data, and its gradients, including graphs for any length."""
     inputs, offsets = random_rows(torch.float32, 8, [part[:4] for part in LENGTHS])

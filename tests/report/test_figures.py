@@ -102,6 +102,7 @@ def test_published_points_stand_beside_ours():
     assert plot.picture.caption.endswith("Hollow: published in Bao et al. (2021), Section 3.1.")
 
 
+@pytest.mark.slow
 def test_a_panel_for_each_test_metric_and_phenomenon():
     keys = {"test": "s", "metric": "contrastive accuracy"}
     rows = [score("a64", 1), score("a64", 2, metric="chrF")]
@@ -112,6 +113,7 @@ def test_a_panel_for_each_test_metric_and_phenomenon():
     assert [tuple(row) for row in panels] == [("chrF", 2), ("s-BLEU", 1), ("deixis", 3), ("pronoun", 3)]
 
 
+@pytest.mark.slow
 def test_equal_numbers_give_equal_bytes_whatever_their_order(tmp_path):
     rows = [score(name, len(name) + seed, seed=seed) for name in FACTS for seed in (1, 2)]
     for folder, ordered in (("one", rows), ("two", rows[::-1])):
@@ -135,6 +137,7 @@ def draw_curves(histories, **changes):
     return draw_plot("loss", settings, styles, scores=long_table([]), paper_columns={}, histories=histories), styles
 
 
+@pytest.mark.slow
 def test_curves_follow_the_settings():
     nan = float("nan")
     members = [training("a", 1, train_loss=[3, 2, 1], dev_loss=[nan, 4, nan]), training("c", 1, train_loss=[9, 9, 9])]
@@ -146,6 +149,7 @@ def test_curves_follow_the_settings():
     assert len(plot.values) == 9
 
 
+@pytest.mark.slow
 def test_missing_history_columns_are_named():
     members = [training("a", 1, train_loss=[3, 2, 1])]
     plot, _ = draw_curves(members, panels={"Loss": ["train_loss"], "Entropy": ["entropy_cross_group"]})
@@ -197,6 +201,7 @@ def test_command_draws_scores_or_histories(tmp_path, capsys):
     assert "did you mean 'figure_2'?" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_learning_curves_include_initial_updates():
     first = [history("first", seed, step=[50, 100 * seed], train_loss=[3, 2]) for seed in (1, 3)]
     tuned = history("tuned", step=[10, 20], train_loss=[2, 1])

@@ -174,6 +174,7 @@ def test_leaked_test_text_is_named():
     assert leak_footnote(overlaps, ["g", "x"], is_shown=lambda *_: True) == ""
 
 
+@pytest.mark.slow
 def test_remarks_stand_under_the_tables_in_every_form(tmp_path):
     overlap = tmp_path / "x/corpora/overlap.json"
     overlap.parent.mkdir(parents=True)

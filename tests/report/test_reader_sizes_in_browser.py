@@ -20,6 +20,7 @@ from reader_study import (
 from docmt.files import write_json, write_jsonl
 
 
+@pytest.mark.slow
 def test_long_documents_and_lists_grow_by_a_button(tmp_path, browser, monkeypatch):
     monkeypatch.setitem(DOCUMENTS, "d/one", [("The dog barks.", "Der Hund bellt.")] * 400)
     for texts, last in ((ALIGNED, "Er bellt."), (FREE, "Es bellt.")):

@@ -106,6 +106,7 @@ def test_tables_and_figures_are_files(page):
     assert sorted(path.name for path in out.iterdir()) == [".checksums", "figures", "report.html", "tables"]
 
 
+@pytest.mark.slow
 def test_equal_input_gives_equal_bytes(tmp_path, study, page):
     out, html, _ = page
     assert render(tmp_path, study) == html

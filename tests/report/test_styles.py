@@ -151,6 +151,7 @@ def styles_of(n_systems):
     return Styles([f"s{n}" for n in range(n_systems)], ReportSettings())
 
 
+@pytest.mark.slow
 def test_many_systems_get_panels_of_their_own():
     few = training_curves(histories(MAX_BANDS), styles_of(MAX_BANDS))
     assert [picture.key for picture in few] == ["learning_curves_d"]

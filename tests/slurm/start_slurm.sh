@@ -83,6 +83,7 @@ done)
 PartitionName=main Nodes=ALL Default=YES MaxTime=1-0 DefMemPerCPU=100 State=UP
 PartitionName=cpu Nodes=ALL MaxTime=1-0 DefMemPerCPU=100 State=UP
 PartitionName=gpu Nodes=ALL MaxTime=1-0 DefMemPerCPU=100 State=UP
+PartitionName=booster Nodes=ALL MaxTime=1-0 DefMemPerCPU=100 State=UP
 CONF
 
 devices=(/dev/null /dev/zero /dev/full /dev/random) # each pretended GPU needs its own device

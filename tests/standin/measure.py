@@ -194,14 +194,16 @@ def run(part: Callable[[str, Study, Path], dict[str, Any]], architecture: str, s
 
 
 def main() -> None:
-    """Run everything. FOLDER/results.json gets the results."""
+    """Run everything, or with architectures only their parts. FOLDER/results.json gets the results."""
     gc.freeze()  # each row of the acceptance collects garbage: what is imported need not be looked at
-    folder = Path(sys.argv[1])
+    folder, architectures = Path(sys.argv[1]), sys.argv[2:]
     study = make_study(folder / "study")
-    results = {"device": run(device, "", study), "memory": run(memory, "", study), "bench": bench(folder)}
-    results |= {"older": run(older, "", study), "heads": run(heads, "", study)}
+    results = {"device": run(device, "", study)}
+    if not architectures:
+        results |= {"memory": run(memory, "", study), "bench": bench(folder)}
+        results |= {"older": run(older, "", study), "heads": run(heads, "", study)}
     done: dict[str, dict[str, Any]] = {}  # some presets are one model under two names
-    for architecture in sys.argv[2:] or ARCHITECTURES:
+    for architecture in architectures or ARCHITECTURES:
         key = str(ARCHITECTURES[architecture])
         if key not in done:
             done[key] = {name: run(part, architecture, study) for name, part in PARTS.items()}

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from architectures import DIVERSE, slow_but
+from architectures import slow_but
 
 from docmt.models.presets import ARCHITECTURES
 from standin.budgets import (
@@ -27,6 +27,10 @@ from standin.build import UnavailableError, build_library, cache_folder
 
 ROOT = Path(__file__).parents[2]
 LOGGED_EVERY = 4
+
+
+QUICK = ("g_transformer",)
+"""Architectures that are measured without slow tests, too."""
 
 
 @pytest.fixture(scope="module")
@@ -53,14 +57,14 @@ def has_slow_tests(request):
 
 @pytest.fixture(scope="module")
 def results(run, has_slow_tests, tmp_path_factory):
-    """Measurements for all presets. Without slow tests, their measurements are skipped."""
+    """Measurements. Without slow tests, only of the device and of the first presets."""
     folder = tmp_path_factory.mktemp("standin")
-    done = run("measure", folder, *(() if has_slow_tests else DIVERSE))  # none: all
+    done = run("measure", folder, *(() if has_slow_tests else QUICK))  # none: all
     assert done.returncode == 0, done.stderr
     return json.loads((folder / "results.json").read_text())
 
 
-@pytest.fixture(params=slow_but(DIVERSE))
+@pytest.fixture(params=slow_but(QUICK))
 def preset(request):
     return request.param
 
@@ -81,6 +85,7 @@ def test_every_preset_is_here():
     assert set(MICRO_BATCH_LAUNCHES) == set(ARCHITECTURES)
 
 
+@pytest.mark.slow
 def test_acceptance_says_what_it_skipped(results):
     rows, (code, *_) = results["bench"]["rows"][0], results["bench"]["codes"]
     failed = [name for name, row in rows.items() if row["verdict"] == "FAILED"]
@@ -96,6 +101,7 @@ def test_acceptance_says_what_it_skipped(results):
     assert {"commit", "versions", "device"} <= set(results["bench"]["provenance"])
 
 
+@pytest.mark.slow
 def test_planted_gpu_faults_fail(results):
     _, sound, kernel, gradient, wait = results["bench"]["rows"]
     assert sound["update/g_transformer"]["verdict"] == "ok"
@@ -132,6 +138,7 @@ def test_search_rarely_waits(part_results):
     assert decoding["pageable copy"] + decoding["pinned copy"] <= SEARCH_COPIES * decoding["searches"]
 
 
+@pytest.mark.slow
 def test_the_tests_for_gpus_pass(run, has_slow_tests):
     """They include the scenarios of `docmt bench gpu`."""
     done = run("gpu_tests", *(() if has_slow_tests else ["not slow"]))
@@ -140,12 +147,14 @@ def test_the_tests_for_gpus_pass(run, has_slow_tests):
     assert "skipped" not in done.stdout
 
 
+@pytest.mark.slow
 def test_a_device_that_is_too_small_is_explained(results):
     message = results["memory"]["message"]
     assert "out of memory on cuda:0" in message
     assert "lower max_batch_tokens" in message
 
 
+@pytest.mark.slow
 def test_an_older_gpu_trains_and_decodes_in_float16(results):
     older = results["older"]
     assert "error" not in older, older["error"]
@@ -158,6 +167,7 @@ def test_an_older_gpu_trains_and_decodes_in_float16(results):
     assert older["half_scores"] == pytest.approx(older["auto_scores"], abs=0.02)
 
 
+@pytest.mark.slow
 def test_heads_of_any_width_train_in_half_precision(results):
     assert "error" not in results["heads"], results["heads"]["error"]
 

@@ -1,6 +1,7 @@
 """Language codes in all spellings lead to the same tokenizer, spacing and metrics."""
 
 import pytest
+from architectures import slow_but
 
 from docmt.cli.main import main
 from docmt.evaluation.metrics import EvaluationSettings
@@ -35,7 +36,7 @@ TEXT = {
 WORDS = "We read a few books in the library .\nHe did not come to the lesson yesterday .\n"
 
 
-@pytest.mark.parametrize("language", SPELLINGS)
+@pytest.mark.parametrize("language", slow_but(("de", "en", "zh", "ja", "pt"), SPELLINGS))
 def test_all_spellings_are_one_language(language, tmp_path, capsys):
     """Identical text scores 100, or is refused with a solution."""
     (tmp_path / "text").write_text(TEXT.get(language, WORDS), encoding="utf-8")

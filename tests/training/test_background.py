@@ -136,6 +136,7 @@ def test_one_job_and_one_error():
     writer.close()
 
 
+@pytest.mark.slow
 def test_minutes_between_checkpoints(study_files, tmp_path, monkeypatch):
     """The trainer's clock advances by four minutes per update."""
     saved, save, update = [], CheckpointFolder.save, Trainer._step
@@ -222,6 +223,7 @@ for where, arguments in json.loads(sys.argv[1]).items():
 """
 
 
+@pytest.mark.slow
 def test_killed_while_writing_leaves_the_checkpoint_before(study_files, tmp_path, whole):
     """At the start of the file, in the middle, and before the note that marks it as complete."""
     settings = {"model": model_settings(dropout=0.1).model_dump(), "training": RECIPE}

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from architectures import slow_but
 from core_fixtures import assert_same_training, model_settings, run_training
 
 from docmt.decoding.contrastive_scoring import Candidate, TargetScorer
@@ -31,7 +32,7 @@ def weights(trained):
     return trained.model.state_dict()
 
 
-@pytest.mark.parametrize("architecture", ["doct", "han_encoder", "san", "cadec"])
+@pytest.mark.parametrize("architecture", slow_but(("han_encoder",), ("doct", "han_encoder", "san", "cadec")))
 def test_frozen_parts_do_not_move(architecture, sentence_model, study_files, tmp_path):
     options = {"architecture": architecture, "init": sentence_model}
     recipe = STEPS | FROZEN | {"max_steps": 48}
@@ -66,6 +67,7 @@ def test_stage_chain_takes_over_everything(sentence_model, study_files, tmp_path
     assert np.allclose(together, alone, rtol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("architecture", "recipe"), [("doct", FROZEN), ("han", {}), ("cadec", FROZEN)])
 def test_a_resumed_stage_equals_an_uninterrupted_one(architecture, recipe, sentence_model, study_files, tmp_path):
     options = {"architecture": architecture, "init": sentence_model}

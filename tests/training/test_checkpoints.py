@@ -59,6 +59,7 @@ def test_training_continues_after_a_full_disk(study_files, whole, small_disk, tm
     assert_same_training(run_training(study_files, tmp_path / "full", checkpoints=disk), whole)
 
 
+@pytest.mark.slow
 def test_best_weights_damaged_at_the_very_end(study_files, whole, tmp_path, monkeypatch):
     train = Trainer._train
 
@@ -75,6 +76,7 @@ def test_best_weights_damaged_at_the_very_end(study_files, whole, tmp_path, monk
     assert_same_training(run_training(study_files, tmp_path / "cut"), whole)
 
 
+@pytest.mark.slow
 def test_diverged_training_keeps_its_checkpoint(study_files, tmp_path):
     recipe = {"learning_rate": 1e11, "warmup_steps": 0, "checkpoint_every_steps": 1}
     ends = r"loss \S+, gradient norm \S+ at update (\d+), learning rate \S+: lower learning_rate"

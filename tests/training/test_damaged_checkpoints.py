@@ -38,24 +38,31 @@ def saved(content):
 
 
 NEWEST, NOTE = "step-000000008.pt", "step-000000008.json"
+SKIPPED = "step-000000008.pt: skipped, because it is damaged or incomplete"
+RESTORED = "best-000000008.pt: restored from"
 
 
 @pytest.mark.parametrize(
     ("name", "damage", "message"),
     [
-        (NEWEST, flipped, "step-000000008.pt: skipped, because it is damaged or incomplete"),
-        (NEWEST, halved, "step-000000008.pt: skipped, because it is damaged or incomplete"),
-        (NEWEST, lambda _: b"", "step-000000008.pt: skipped, because it is damaged or incomplete"),
-        (NOTE, lambda _: None, "step-000000008.pt: skipped, because it is damaged or incomplete"),
-        (NOTE, lambda _: b"[]", "step-000000008.pt: skipped, because it is damaged or incomplete"),
-        (NOTE, lambda _: b'{"sha256": 1}', "step-000000008.pt: skipped, because it is damaged or incomplete"),
-        (NEWEST, lambda _: saved({"weights": {}}), "step-000000008.pt: skipped, because it is damaged or incomplete"),
-        ("best-*8.pt", halved, "best-000000008.pt: restored from"),
-        ("best-*8.pt", lambda _: None, "best-000000008.pt: restored from"),
-        ("best-*8.pt", lambda _: saved({"embedding.weight": torch.zeros(3)}), "best-000000008.pt: restored from"),
-        ("best-*8.pt", lambda _: saved([1]), "best-000000008.pt: restored from"),
-        ("best-*.pt", halved, "best-000000008.pt: restored from"),
+        (NEWEST, flipped, SKIPPED),
+        (NEWEST, halved, SKIPPED),
+        (NOTE, lambda _: None, SKIPPED),
+        ("best-*8.pt", halved, RESTORED),
         ("*.pt", flipped, "step-000000006.pt: skipped, because it is damaged or incomplete"),  # all: it starts over
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (
+                (NEWEST, lambda _: b"", SKIPPED),
+                (NEWEST, lambda _: saved({"weights": {}}), SKIPPED),
+                (NOTE, lambda _: b"[]", SKIPPED),
+                (NOTE, lambda _: b'{"sha256": 1}', SKIPPED),
+                ("best-*8.pt", lambda _: None, RESTORED),
+                ("best-*8.pt", lambda _: saved({"embedding.weight": torch.zeros(3)}), RESTORED),
+                ("best-*8.pt", lambda _: saved([1]), RESTORED),
+                ("best-*.pt", halved, RESTORED),
+            )
+        ),
     ],
 )
 def test_a_damaged_checkpoint_gives_way_to_one_before(

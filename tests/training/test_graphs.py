@@ -79,6 +79,7 @@ def test_repeated_updates_equal_computed_ones(architecture, train, monkeypatch):
     )
 
 
+@pytest.mark.slow
 def test_repeated_updates_with_accumulation(train, monkeypatch):
     training = {"accumulation_steps": 2, "max_batch_tokens": 30}
     assert_repeated_equals_computed(train, monkeypatch, least=6, training=training)
@@ -136,6 +137,7 @@ def test_a_training_with_graphs_resumes(train):
     assert_same_training(train("parts", model={"dropout": 0.2}), whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "event", ["record", *(pytest.param(name, marks=pytest.mark.slow) for name in ("run", "repeat"))]
 )

@@ -45,6 +45,7 @@ def test_broken_logger_is_left_out(caplog):
     assert caplog.text.count("logger broken stops: disk full") == 1
 
 
+@pytest.mark.slow
 def test_csv_follows_a_training_and_changes_nothing(study_files, tmp_path):
     plain, history = run_training(study_files, tmp_path / "plain", training={"log_every_steps": 3})
     logged, _ = run_training(study_files, tmp_path / "logged", training={"log_every_steps": 3}, loggers=["csv"])

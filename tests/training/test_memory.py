@@ -35,6 +35,7 @@ sys.exit(main(sys.argv[2:]))
 """
 
 
+@pytest.mark.slow
 def test_too_large_batch_is_named_early(study_files, tmp_path):
     """With a real memory limit. The feed-forward layers of this model need more for one batch."""
     model = model_settings("g_transformer", feed_forward_width=200_000, encoder_layers=1, decoder_layers=1)

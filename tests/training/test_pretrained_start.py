@@ -6,6 +6,7 @@ import random
 
 import pytest
 import torch
+from architectures import slow_but
 from core_fixtures import SIZE, assert_close, make_study, random_trees, run_training
 from published_models import LINES, make_published
 
@@ -86,7 +87,7 @@ def translations(trained, lengths, *, with_trees):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("architecture", DOCUMENT_MODELS)
+@pytest.mark.parametrize("architecture", slow_but(("g_transformer", "han"), DOCUMENT_MODELS))
 def test_document_model_starts_as_the_sentence_model(sentence_model, family, architecture):
     if (family, architecture) in {("mbart", "global_context"), ("m2m_100", "global_context")}:
         pytest.skip("a context encoder needs post-norm")
@@ -128,6 +129,7 @@ def test_new_parts_get_gradients(sentence_model, marian_study, architecture, tmp
     assert not still
 
 
+@pytest.mark.slow
 def test_fine_tuning_on_documents_learns(sentence_model, marian_study, tmp_path):
     folder, trained = sentence_model("marian")
     values = changed_settings(trained.model.settings, "g_transformer").model_dump()

@@ -79,6 +79,7 @@ def test_remade_base_model_resumes_its_finetunings(study_files, tmp_path, whole_
     assert len([*(tuned / "checkpoints").iterdir()]) == 2
 
 
+@pytest.mark.slow
 def test_dropped_trees_are_drawn_again_after_a_resume(study_files, tmp_path):
     recipe = {"architecture": "rst_mix", "training": {"drop_rst": 0.5}}
     uninterrupted = run_training(study_files, tmp_path / "whole", **recipe)
@@ -125,6 +126,7 @@ def test_late_signal_does_not_matter(study_files, tmp_path, whole, monkeypatch):
     assert_same_training(run_training(study_files, tmp_path), whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("first", "then"), [("float32", "bfloat16"), ("bfloat16", "float32")])
 def test_the_fastest_precision_is_measured_once(study_files, tmp_path, monkeypatch, first, then):
     """A busy machine at the start of a later session does not change a training's precision."""
@@ -166,6 +168,7 @@ def test_an_unexpected_error_keeps_its_traceback(study_files, tmp_path):
     assert isinstance(error.value.__context__, KeyError)
 
 
+@pytest.mark.slow
 def test_many_interruptions_in_a_row(study_files, tmp_path, whole):
     for step in range(1, 12):
         with interrupted(step):
@@ -191,6 +194,7 @@ def test_resumed_training_keeps_energy(study_files, tmp_path, monkeypatch):
 # Limits
 
 
+@pytest.mark.slow
 def test_max_steps_can_be_changed(study_files, tmp_path, whole, caplog):
     caplog.set_level(logging.INFO)
     expected = run_training(study_files, tmp_path, training={"max_steps": 8})
@@ -200,6 +204,7 @@ def test_max_steps_can_be_changed(study_files, tmp_path, whole, caplog):
     assert "resumed after update 8" in caplog.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rate", "first"),
     [
@@ -274,6 +279,7 @@ KILLS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("signals", KILLS)
 def test_random_kills_change_nothing(study_files, tmp_path, signals):
     recipe = {"max_steps": 60 * len(signals), "max_batch_tokens": 40}

@@ -95,6 +95,7 @@ print(rank, devices.DTYPES[fabric.strategy.precision.precision], fabric.broadcas
 """
 
 
+@pytest.mark.slow
 def test_processes_agree_on_the_fastest_precision():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -113,6 +114,7 @@ def test_processes_agree_on_the_fastest_precision():
     assert outputs == ["0 torch.bfloat16 0", "1 torch.bfloat16 0"]
 
 
+@pytest.mark.slow
 def test_signal_reaches_all_processes(study_files, tmp_path):
     process = start(study_files, tmp_path, {"max_steps": 100_000})
     wait_for(tmp_path, "*/step-*.json", process)

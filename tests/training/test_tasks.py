@@ -145,6 +145,7 @@ def test_word_dropout_spares_masks_and_tags(study):
 # Turns
 
 
+@pytest.mark.slow
 def test_tasks_take_turns_and_count_their_own_passes(study, tmp_path, monkeypatch):
     update, turns = Trainer._step, []
 
@@ -184,6 +185,7 @@ def test_epochs_are_those_of_the_first_task(study, tmp_path):
     assert validated["passes_pairs"].tolist() == [0, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("tasks", "steps"), [(PRETRAINING, (1, 4, 8)), (FINE_TUNING, (4, 7, 11))])
 def test_several_tasks_resume_bit_by_bit(study, tmp_path, tasks, steps):
     options = {"max_batch_tokens": 100, "max_steps": 11, "validate_every_steps": None, "word_dropout": 0.2}
@@ -194,6 +196,7 @@ def test_several_tasks_resume_bit_by_bit(study, tmp_path, tasks, steps):
         assert_same_training(run(study, tmp_path / str(step), tasks, training=options), whole)
 
 
+@pytest.mark.slow
 def test_two_devices_have_the_losses_of_one(study, tmp_path):
     """All tasks with and without the context encoder. In some updates, its parameters have no gradient."""
     options = {"max_batch_tokens": 50, "max_steps": 8, "accumulation_steps": 2, "log_every_steps": 1}
@@ -247,6 +250,7 @@ def test_checkpoints_depend_on_noise_and_data(study, tmp_path):
     assert len(list((tmp_path / "checkpoints").iterdir())) == 3
 
 
+@pytest.mark.slow
 def test_pre_training_goes_over_into_fine_tuning(study, tmp_path):
     run(study, tmp_path / "pretrained", PRETRAINING)
     tuned, _ = run(study, tmp_path / "tuned", FINE_TUNING, init=tmp_path / "pretrained/model.pt")

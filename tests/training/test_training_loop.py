@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from architectures import SLOW_ABLATIONS
+from architectures import DIVERSE, slow_but
 from core_fixtures import RECIPE, make_model, model_settings, run_training
 from lightning_fabric import Fabric
 
@@ -47,7 +47,7 @@ def test_history_has_all_rows(study_files, tmp_path):
     assert [path.name for path in tmp_path.glob(".*")] == [".checksums"]
 
 
-@pytest.mark.parametrize("architecture", SLOW_ABLATIONS)
+@pytest.mark.parametrize("architecture", slow_but(DIVERSE))
 def test_every_architecture_trains(study_files, tmp_path, architecture):
     _, history = run_training(study_files, tmp_path, architecture=architecture, training={"max_steps": 8})
     losses = history["dev_loss"].dropna()

@@ -206,6 +206,7 @@ def test_extreme_instances_are_read(study):
         assert sum(share.n_tokens for share in shares) == 2 * lengths.sum() - len(lengths)
 
 
+@pytest.mark.slow
 def test_device_tokens_do_not_change_losses(study, tmp_path):
     recipe = {"max_batch_tokens": 30, "accumulation_steps": 4, "word_dropout": 0.2, "log_every_steps": 1}
     histories = {}

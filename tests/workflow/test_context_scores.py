@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from smoke_study import StudyView
 from studies import Study, read_jobs, snakemake
 
@@ -9,6 +10,7 @@ METRICS = ["s-BLEU", "d-BLEU (instances)", "chrF", "CXMI"]
 GIVEN = {"hypotheses": {"smoke/smoke": "given.de"}}
 
 
+@pytest.mark.slow
 def test_study_measures_use_of_context(tmp_path):
     study = Study(tmp_path)
     (tmp_path / "given.de").touch()

@@ -76,6 +76,7 @@ def hostile():
     return values
 
 
+@pytest.mark.slow
 def test_every_command_gets_hostile_text_as_text(hostile, tmp_path):
     config = tmp_path / "study.yaml"
     config.write_text(yaml.safe_dump(hostile, allow_unicode=True), encoding="utf-8")

@@ -12,6 +12,8 @@ from studies import ROOT, SMOKE, Study, clean_environment, snakemake
 from docmt.config.loading import merge, read_config_file
 from docmt.model_owners import read_owner
 
+pytestmark = pytest.mark.slow
+
 FASTER = {"training": {"finetune": {"learning_rate": 2e-3}, "scratch": {"learning_rate": 2e-3}}}
 OTHER_SYSTEM = {
     "systems": {"other": {"instances": "sentences", "architecture": "sentence_transformer", "size": "tiny"}}
@@ -33,7 +35,6 @@ def docmt_run(study, *options):
     return subprocess.run(words, env=clean_environment(), cwd=ROOT, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.slow
 def test_another_configuration_is_refused(study):
     other = Other(study.folder)
     refused = docmt_run(other, "--cores", "1")
@@ -60,7 +61,6 @@ def test_deleting_all_outputs_is_refused(study):
     assert [path for path in before if not path.exists()] == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("changes", [{}, OTHER_SYSTEM, {"decoding": {"beam_size": 3}}], ids=["copy", "system", "beam"])
 def test_a_configuration_that_keeps_the_models_runs(changes, study):
     before = {path: path.read_bytes() for path in study.folder.glob("results/smoke/runs/*/seed1/model.pt")}
@@ -69,7 +69,6 @@ def test_a_configuration_that_keeps_the_models_runs(changes, study):
     assert all(path.read_bytes() == content for path, content in before.items())
 
 
-@pytest.mark.slow
 def test_models_are_replaced_only_on_request(study):
     other = Other(study.folder)
     run = study.folder / "results/smoke/runs/sentence_transformer/seed1"

@@ -1,5 +1,6 @@
 """A study on a corpus that mtdata fetches, and that is filtered."""
 
+import pytest
 from mtdata_standin import make_python
 from studies import Study
 
@@ -7,6 +8,7 @@ from docmt.corpora.documents import read_documents
 from docmt.files import read_json
 
 
+@pytest.mark.slow
 def test_a_fetched_and_filtered_corpus_is_made_once(tmp_path):
     row = {"id": "Statmt-europarl-10-deu-eng", "documents": "doc_id", "python": make_python(tmp_path / "one")}
     rules = {"max_test_overlap": 0.5}

@@ -15,6 +15,8 @@ from test_workflow_imports import ALLOWED, TEXT, TORCH, read_imports, too_many
 
 from docmt.files import read_json
 
+pytestmark = pytest.mark.slow
+
 SYSTEMS = ("g_transformer", "greedy")
 CALLS = re.compile(r"^Shell command: (?:exec )?(docmt (\w+) ([a-z]\S+) .*)", re.MULTILINE)
 

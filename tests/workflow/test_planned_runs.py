@@ -44,6 +44,7 @@ def editing(folder, command):
     return folder
 
 
+@pytest.mark.slow
 def test_user_file_changed_during_run_is_refused(study, tmp_path):
     changes = custom("talks.en")
     programs = editing(tmp_path / "bin", "echo 'Good morning .' > talks.en; echo 'Guten Morgen .' > talks.de")
@@ -58,6 +59,7 @@ def test_user_file_changed_during_run_is_refused(study, tmp_path):
     assert (study.folder / CUSTOM.replace("documents.tsv", "en")).read_text(encoding="utf-8") == "Good morning .\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("site", "program"), [("container", "apptainer"), ("lumi", "singularity")])
 def test_container_reads_the_study_configuration(site, program, study, tmp_path):
     # The image has another PATH and its own docmt, and gets the other variables of the job.
@@ -75,6 +77,7 @@ def test_container_reads_the_study_configuration(site, program, study, tmp_path)
     assert "train-000007" not in index
 
 
+@pytest.mark.slow
 def test_jobs_read_the_run_file(study):
     changes = custom("talks.en") | {"decoding": {"beam_size": 3}}
     done = study.run(TARGET, changes=changes)
@@ -96,6 +99,7 @@ def test_jobs_read_the_run_file(study):
     assert "talks.en: was changed after this run was planned" in done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_commands_refuse_another_docmt(tmp_path):
     path = tmp_path / "run.json"
     path.write_text('{"docmt_run": {"version": "99.0", "files": {}}}', encoding="utf-8")

@@ -12,13 +12,9 @@ from docmt.config.loading import load_config, read_config_file
 
 DEMO = ROOT / "config/config.yaml"
 CONFIGS = [DEMO, *sorted((ROOT / "config/examples").rglob("*.yaml"))]
-TWINS = {
-    "real_ende_short", "real_enru_short", "real_zhen_short", "bible_ende_short", "bible_enru", "claims_plateau",
-    "claims_surprises", "smoke_crosstask_few", "smoke_large",
-}  # fmt: skip
-"""Configs that differ from others in sizes, languages or names. `docmt config check` reads them in `make test`."""
-
-
+DIVERSE = {"config", "controlled_rst", "paper_crosstask_ende"}
+"""The demo, and configs with trees and with pre-training. `docmt config check` reads the others in `make test`."""
+STAGES = ("corpora", "text", "discourse", "instances", "training", "decoding", "evaluation", "report")
 RECORD_FINGERPRINTS = {"train", "evaluate_run", "evaluate_comet", "evaluate_cxmi", "evaluate_difference"}
 
 
@@ -37,7 +33,7 @@ def planned(tmp_path_factory):
 
 @pytest.mark.parametrize(
     "config",
-    [pytest.param(file, marks=pytest.mark.slow) if file.stem in TWINS else file for file in CONFIGS],
+    [file if file.stem in DIVERSE else pytest.param(file, marks=pytest.mark.slow) for file in CONFIGS],
     ids=lambda file: file.stem,
 )
 def test_shipped_configs_can_be_planned(config, planned, tmp_path, monkeypatch):
@@ -56,9 +52,9 @@ def test_demo_is_the_default(planned):
 @pytest.mark.parametrize(
     "target",
     [
-        *("all", "corpora", "text", "discourse", "instances", "training", "decoding", "evaluation", "report"),
-        "results/smoke/scores.csv",
+        "all",
         "results/smoke/runs/g_transformer_finetuned/scores.csv",
+        *(pytest.param(target, marks=pytest.mark.slow) for target in (*STAGES, "results/smoke/scores.csv")),
     ],
 )
 def test_target_can_be_planned(target, tmp_path):
@@ -90,6 +86,7 @@ def test_config_mistake_has_no_traceback(text, words, tmp_path):
     assert "site-packages" not in messages
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("config", "limit"), [("paper_gtransformer", 630), ("paper_rst_transformer", 330)])
 def test_a_full_experiment_submits_a_few_hundred_jobs(config, limit, tmp_path):
     """Under the profile for Slurm, which groups the small jobs."""

@@ -80,6 +80,7 @@ def folder(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_published_model_is_fine_tuned(folder):
     config = folder / "study.yaml"
     done = snakemake(folder, "--cores", "2", "--show-failed-logs", config=config)

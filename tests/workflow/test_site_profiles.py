@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import warm
 import yaml
+from architectures import slow_but
 from studies import ROOT, SMOKE, clean_environment
 
 from docmt.snakemake import read_jobs
@@ -101,7 +102,7 @@ def submit(folder, center, profile):
     return submissions
 
 
-@pytest.mark.parametrize("site", CENTERS)
+@pytest.mark.parametrize("site", slow_but(("lumi",), CENTERS))
 def test_center_accepts_all_kinds_of_jobs(site, tmp_path):
     profile = read_profile(site)
     submissions = submit(tmp_path, CENTERS[site], profile)
@@ -112,6 +113,7 @@ def test_center_accepts_all_kinds_of_jobs(site, tmp_path):
     assert profile["local-cores"] == 1
 
 
+@pytest.mark.slow
 def test_short_queue_needs_two_changed_lines(tmp_path):
     profile = read_profile("university") | {"retries": 12}
     profile["default-resources"]["max_runtime"] = 120
@@ -121,6 +123,7 @@ def test_short_queue_needs_two_changed_lines(tmp_path):
     assert {submissions.accepted[kind]["minutes"] for kind in ("train", "translate", "text")} == {120}
 
 
+@pytest.mark.slow
 def test_center_refuses_other_jobs_with_reason(tmp_path):
     changes = {
         "train": ({"runtime": 721}, "Requested time limit is invalid (missing or exceeds some limit)"),

@@ -83,6 +83,7 @@ def test_user_output_claims_nothing_else():
         load_config(STUDY | {"instances": {"c": {}}, "systems": STUDY["systems"] | taken})
 
 
+@pytest.mark.slow
 def test_hypotheses_files_need_no_training(tmp_path):
     config = tmp_path / "study.yaml"
     config.write_text(yaml.safe_dump(STUDY), encoding="utf-8")

@@ -14,7 +14,7 @@ def dry_run(finished):
     return done.stdout
 
 
-@pytest.mark.parametrize("n_trials", [60, pytest.param(600, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_trials", [12, pytest.param(600, marks=pytest.mark.slow)])
 def test_no_damage_changes_a_result_silently(finished, dry_run, n_trials, tmp_path, capsys):
     laboratory = Laboratory(finished.folder, tmp_path / "study", dry_run=dry_run, capsys=capsys, seed=n_trials)
     assert len(laboratory.rules) > 20
@@ -29,6 +29,7 @@ def test_no_damage_changes_a_result_silently(finished, dry_run, n_trials, tmp_pa
             assert "named" in {trial.outcome for trial in laboratory.run(100, [rule])}, rule
 
 
+@pytest.mark.slow
 def test_the_trial_sees_silent_damage(finished, dry_run, tmp_path, capsys):
     """Without recorded checksums, some damage is silent, so this test would fail if checksums were not compared."""
     laboratory = Laboratory(finished.folder, tmp_path / "study", dry_run=dry_run, capsys=capsys, seed=1)

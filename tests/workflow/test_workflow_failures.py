@@ -8,6 +8,7 @@ import re
 import signal
 
 import pytest
+from architectures import slow_but
 from studies import start_snakemake
 from test_workflow_kills import wait_until, working_in
 
@@ -44,7 +45,7 @@ def break_commands(tmp_path):
     return write
 
 
-@pytest.mark.parametrize("word", FAILURES)
+@pytest.mark.parametrize("word", slow_but(("text", "train"), FAILURES))
 def test_failed_job_reruns_what_depends_on_it(word, study, break_commands):
     changes = FAILURES[word]
     expected = study.jobs(changes)
@@ -63,10 +64,8 @@ def test_failed_job_reruns_what_depends_on_it(word, study, break_commands):
     assert study.jobs(changes) == expected
 
 
-SLOW = [word if word == "train" else pytest.param(word, marks=pytest.mark.slow) for word in FAILURES]
-
-
-@pytest.mark.parametrize("word", SLOW)
+@pytest.mark.slow
+@pytest.mark.parametrize("word", FAILURES)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "kill -9"])
 def test_interruption_reruns_what_depends_on_it(number, word, study, break_commands):
     changes = FAILURES[word]

@@ -31,6 +31,7 @@ def wait_until(condition):
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alone", [True, False], ids=["Snakemake alone", "Snakemake and its jobs"])
 def test_killed_run_ends_in_the_same_files(alone, finished, tmp_path):
     study = Study(tmp_path)

@@ -51,6 +51,7 @@ def test_exchanged_result_reruns_its_readers(file, job, copied):
     assert copied.jobs() == of_run("document_transformer", *rules) - {job} | REPORT
 
 
+@pytest.mark.slow
 def test_lost_records_are_refused(study, finished):
     shutil.rmtree(study.folder / ".snakemake")
     for arguments in ((), ("--dry-run",)):
@@ -129,6 +130,7 @@ def test_renamed_system_is_named_with_its_model(copied):
     )
 
 
+@pytest.mark.slow
 def test_touched_model_of_other_settings_is_refused(copied):
     """`--touch` and a changed beam size. The record contains the new settings, and the model the old ones."""
     assert copied.run("--touch", changes=FASTER).returncode == 0
@@ -145,6 +147,7 @@ def test_dry_run_shows_both_settings(finished):
     assert re.search(r'before: .*"beam_size": 2,.* now: .*"beam_size": 7,', translating)
 
 
+@pytest.mark.slow
 def test_tables_refuse_scores_of_other_settings(study):
     """`--touch` makes Snakemake accept old results as new ones, but fingerprints in the scores are still old."""
     touched = study.run("--touch", changes=FASTER)
@@ -156,6 +159,7 @@ def test_tables_refuse_scores_of_other_settings(study):
     assert planned(study, "document_transformer") in messages
 
 
+@pytest.mark.slow
 def test_tables_refuse_paired_tests_of_other_settings(study):
     changes = {"systems": {"g_transformer_finetuned": {"decoding": {"beam_size": 3}}}}
     assert study.run("--touch", changes=changes).returncode == 0
@@ -200,6 +204,7 @@ def test_missing_user_file_is_an_error(user_study):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_older_user_file_is_read_again(user_study):
     file = user_study.folder / "talks.en"
     older = user_study.folder / "older"

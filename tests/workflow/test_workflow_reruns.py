@@ -174,6 +174,7 @@ def test_another_corpus_reruns_all(finished):
     assert everything >= FROM_BPE
 
 
+@pytest.mark.slow
 def test_rerun_never_mixes_two_settings(study):
     """Two systems change, and one training fails. Its old scores look up to date, but must not reach the report."""
     row = {"training": {"learning_rate": 2.0e-3}}

@@ -3,6 +3,7 @@
 import json
 import re
 
+import pytest
 from smoke_study import StudyView
 from studies import read_jobs, snakemake
 
@@ -50,6 +51,7 @@ def test_every_rule_leaves_a_log_and_a_benchmark(finished):
     assert {"controlled_generate", "train", "report_render"} <= logs
 
 
+@pytest.mark.slow
 def test_paper_table_is_a_target(finished, tmp_path):
     target = "results/tables/table_1.txt"
     done = finished.run(target)
@@ -63,6 +65,7 @@ def test_paper_table_is_a_target(finished, tmp_path):
     assert trained == {"train sentence_transformer", "train g_transformer_finetuned"}
 
 
+@pytest.mark.slow
 def test_pictures_are_targets(finished, tmp_path):
     done = finished.run("figures", "results/tables/table_4.txt")
     assert done.returncode == 0, done.stderr

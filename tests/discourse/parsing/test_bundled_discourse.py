@@ -55,6 +55,7 @@ def test_trees_equal_those_of_the_workflow(files, tmp_path, parser, options):
     assert without != expected, "these trees change the translations"
 
 
+@pytest.mark.slow
 def test_the_command_segments_and_parses_plain_text(files, tmp_path, capsys):
     assert bundle(files, tmp_path / "model.pt") == 0
     (tmp_path / "plain").write_text("\n".join(TEXTS[0]) + "\n", encoding="utf-8")

@@ -37,6 +37,7 @@ def trained():
     return train_segmenter(EXAMPLES, EXAMPLES, settings=tiny_settings(), seed=1)
 
 
+@pytest.mark.slow
 def test_all_losses_fall():
     """In all epochs. The development set contradicts itself, so that every epoch has errors."""
     dev = [*EXAMPLES, replace(EXAMPLES[0], starts=())]

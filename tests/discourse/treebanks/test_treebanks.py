@@ -298,6 +298,7 @@ def test_rst_dt_names_files_that_do_not_fit(tmp_path, changes, message):
 # the real treebanks
 
 
+@pytest.mark.slow
 @mirror
 def test_real_gum_counts():
     splits = read_gum(Path(MIRROR) / "gum").counts()["splits"]
