@@ -9,6 +9,8 @@ PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3.14 pyth
 	done)
 
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+# Some container images set it. Each of the many processes would then compile all of docmt, which takes 5 seconds.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo test test-others test-slow test-gpu test-slurm lint format bench docs site dist hashes clean
 
@@ -16,7 +18,7 @@ help:
 	@echo "make demo       run the whole workflow on the controlled corpus and print the table of scores"
 	@echo "make test       run the tests"
 	@echo "make test-others install what some tests need: transformers, Triton"
-	@echo "make test-slow  run the tests that take minutes"
+	@echo "make test-slow  run the tests that take longer"
 	@echo "make test-gpu   run the tests that need a CUDA device"
 	@echo "make test-slurm run the tests that start a Slurm cluster here (as root; needs slurmctld, slurmd and munge)"
 	@echo "make lint       check the types and style of Python files, and the style of Snakemake files"
@@ -64,7 +66,7 @@ test-others: $(STAMP)
 	$(VENV)/bin/python -m pip install --disable-pip-version-check --quiet -r tests/others.txt
 
 test-slow: $(TESTED)
-	pytest -m slow
+	pytest -n logical -m "slow and not gpu and not slurm"
 
 test-gpu: $(TESTED)
 	pytest -m gpu

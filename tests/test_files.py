@@ -68,7 +68,7 @@ def test_other_errors_stay_as_they_are(tmp_path, error):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-@pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.parametrize("jobs", [pytest.param("1", marks=pytest.mark.slow), "2"])
 def test_a_signal_removes_unfinished_output(tmp_path, number, jobs):
     (tmp_path / "in.en").write_text("Some words , of a line .\n" * 200_000, encoding="utf-8")
     command = ["text", "tokenize", "--lang", "en", "--jobs", jobs, "--input", "in.en", "--out", "out/o.en"]

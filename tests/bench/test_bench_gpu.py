@@ -28,6 +28,7 @@ from docmt.training.loss import LossModule
 CPU = torch.device("cpu")
 
 
+@pytest.mark.slow
 def test_failing_row_stops_no_other(tmp_path, capsys):
     def fail():
         raise RuntimeError("no such\nkernel")
@@ -77,6 +78,7 @@ def test_processes_share_rows_and_may_die(tmp_path, capsys):
     assert {row.verdict for row in late.values()} == {"not run"}
 
 
+@pytest.mark.slow
 def test_signal_during_a_training_ends_the_command(tmp_path):
     def stop():
         raise Interrupted(signal.SIGTERM)
@@ -89,6 +91,7 @@ def test_signal_during_a_training_ends_the_command(tmp_path):
     assert json.loads(options["out"].read_text())["rows"][0]["name"] == "first"
 
 
+@pytest.mark.slow
 def test_the_file_is_json_and_names_no_users(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", "/home/alice")
     gpu = "GPU-10bf21fc-51c8-dd37-9ec3-f4571f8a9a5d"

@@ -217,6 +217,7 @@ def test_documented_runs_have_known_targets(line, called, tmp_path):
     assert options.configfile
 
 
+@pytest.mark.slow
 def test_dry_run_is_a_table_of_rules(tmp_path):
     words = [str(SMOKE), "corpora", "-n", "--set", "seeds=[2]", "--directory", str(tmp_path)]
     done = subprocess.run([sys.executable, "-m", "docmt", "run", *words], capture_output=True, text=True, check=False)

@@ -142,6 +142,7 @@ def test_a_corrected_reference_trains_nothing():
     assert not {key for key in changed if key[0] == "model"}
 
 
+@pytest.mark.slow
 def test_arguments_do_not_grow_with_runs():
     """The largest single argument for 5,000 runs. Systems limit it to 128 KiB."""
     study = StudyView(smoke_config({"seeds": list(range(1, 1001))}))

@@ -7,7 +7,6 @@ from functools import cache, partial
 from itertools import chain
 
 import pytest
-from architectures import slow_but
 from segment_reading import GENDERS, gender_of, read
 
 from docmt.controlled import lexicon
@@ -22,12 +21,21 @@ SETTINGS = {
 }
 
 
+SLOWEST = ("nested", "ellipsis")
+"""Suite whose items take as long as all others."""
+NAMES = [
+    pytest.param((documents, name), id=f"{documents}-{name}", marks=[pytest.mark.slow] * ((documents, name) == SLOWEST))
+    for documents in SUITES
+    for name in SUITES[documents]
+]
+
+
 @cache
 def items_of(documents, name):
     return [item for item, _ in build_suite(name, SETTINGS[documents])]
 
 
-@pytest.fixture(params=[(documents, name) for documents in SUITES for name in SUITES[documents]], ids="-".join)
+@pytest.fixture(params=NAMES)
 def suite(request):
     return *request.param, items_of(*request.param)
 
@@ -257,7 +265,8 @@ def within_chance(points, n_groups):
     return abs(sum(points) / len(points) - 0.5) <= 3.5 * 0.5 / n_groups**0.5
 
 
-@pytest.mark.parametrize("seed", slow_but((1,), SEEDS))
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(
     ("documents", "name"), [(documents, name) for documents in SUITES for name in SUITES[documents]]
 )

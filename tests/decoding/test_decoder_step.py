@@ -89,8 +89,14 @@ def states_and_hypotheses(search, monkeypatch):
 @pytest.mark.parametrize(
     ("architecture", "precision"),
     [
-        *((name, "float32") for name in KNOWN),
+        ("g_transformer", "float32"),
+        ("rst_mix", "float32"),
         ("g_transformer", "int8"),
+        *(
+            pytest.param(name, "float32", marks=pytest.mark.slow)
+            for name in KNOWN
+            if name not in ("g_transformer", "rst_mix")
+        ),
         *(pytest.param(name, "int8", marks=pytest.mark.slow) for name in ("document_transformer", "rst_mix")),
     ],
 )

@@ -130,8 +130,8 @@ def test_prepared_model_keeps_its_weights():
     ("architecture", "precision"),
     [
         ("g_transformer", "int8"),
-        ("sentence_transformer", "int8"),
-        ("document_transformer", "int8"),
+        pytest.param("sentence_transformer", "int8", marks=pytest.mark.slow),
+        pytest.param("document_transformer", "int8", marks=pytest.mark.slow),
         ("g_transformer", "bfloat16"),
     ],
 )

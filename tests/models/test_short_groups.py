@@ -70,7 +70,7 @@ def random_rows(dtype, width, lengths=LENGTHS):
 @pytest.mark.parametrize(
     ("dtype", "width", "n_groups", "tile"),
     [
-        (torch.float32, 20, 6, "SHORTEST"),
+        pytest.param(torch.float32, 20, 6, "SHORTEST", marks=pytest.mark.slow),
         (torch.bfloat16, 64, 6, "LARGE"),
         pytest.param(torch.float32, 20, 7, "MIDDLE", marks=pytest.mark.slow),
         pytest.param(torch.float32, 20, 7, "LARGE", marks=pytest.mark.slow),
@@ -104,6 +104,7 @@ def test_tiles_fit_the_groups_and_the_device(kernels):
     assert kernels.tile(1601, 100, 64, ampere) == kernels.tile(1601, 100, 128, hopper) == kernels.MIDDLE
 
 
+@pytest.mark.slow
 def test_gradients_are_the_same_in_every_run(kernels):
     inputs, offsets = random_rows(torch.float32, 8, [part[:3] for part in LENGTHS])
     first, second = ([torch.empty_like(rows) for rows in inputs[1:]] for _ in range(2))

@@ -41,6 +41,7 @@ def points(plot):
     return [tuple(row) for row in values.itertuples(index=False)]
 
 
+@pytest.mark.slow
 def test_systems_are_at_their_places_on_their_lines():
     plot = draw([score("a64", 30), score("a512", 2), score("b512", 33), score("c", 99)])
     assert points(plot) == [
@@ -65,6 +66,7 @@ def test_a_given_place_replaces_that_of_the_config():
     assert [point[2] for point in points(plot)] == [7, 64]
 
 
+@pytest.mark.slow
 def test_numbers_are_sorted_and_words_spaced():
     assert list(axis_positions([512.0, 64.0, 512.0]).items()) == [(64.0, 64.0), (512.0, 512.0)]
     sizes = {"a64": "large", "a512": "base", "b64": "base", "b512": "large"}
@@ -79,6 +81,7 @@ def test_what_is_no_finite_number_is_a_word(odd):
     assert [point[2] for point in points(plot)] == [odd, "64", "64", odd]
 
 
+@pytest.mark.slow
 def test_dollars_are_no_formulas():
     keys = {"test": "s", "metric": "contrastive accuracy"}
     rows = [score("a64", 3, phenomenon=name, **keys) for name in (r"$\foo$", "$")]
@@ -182,6 +185,7 @@ def run_figure(folder, *arguments, name="figure_2"):
     return main(["report", "figure", *options, "--name", name, *arguments, "--out", str(folder / name)])
 
 
+@pytest.mark.slow
 def test_command_draws_scores_or_histories(tmp_path, capsys):
     scores = write_scores(tmp_path / "scores.json", [score("a64", 30)])
     assert run_figure(tmp_path, "--scores", str(scores), "--fingerprints", "other") == 2
@@ -221,6 +225,7 @@ def font_sizes(pdf):
     return {float(size) for text in texts for size in re.findall(rb"/F\d+ ([\d.]+) Tf", text)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_panels", "width"), [(1, 3.03), (3, 3.03), (4, 6.3)])
 def test_paper_figures_fill_a_column(n_panels, width):
     rows = [score(name, 1, dataset=f"d{n}") for n in range(n_panels) for name in FACTS]
@@ -234,6 +239,7 @@ def test_paper_figures_fill_a_column(n_panels, width):
     assert b"/Type3" not in pdf
 
 
+@pytest.mark.slow
 def test_loss_axes_show_the_last_differences():
     steps = [10 * n for n in range(1, 21)]
     losses = {name: [5 / n + final for n in range(1, 21)] for name, final in {"a": 1.0, "b": 1.05}.items()}
@@ -247,6 +253,7 @@ def test_loss_axes_show_the_last_differences():
     assert "cut off" not in training_curves(flat, study_styles(ReportSettings(), ["a"]))[0].caption
 
 
+@pytest.mark.slow
 def test_entropy_axes_keep_all_values():
     members = [training("a", seed, entropy_cross=[9, 1, 1.1]) for seed in range(9)]
     pictures = training_curves(members, study_styles(ReportSettings(), ["a"]))

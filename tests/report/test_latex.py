@@ -62,6 +62,7 @@ def test_captions_are_short():
     assert rf"\caption{{{title}. In percent, mean $\pm$ sample deviation over seeds.}}" in latex
 
 
+@pytest.mark.slow
 def test_constant_columns_move_to_the_title():
     latex = to_latex(main_table(summarize(long_table(SCORES)), SETTINGS, TESTS))
     assert r"System & s-BLEU \\" in latex

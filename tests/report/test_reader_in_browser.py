@@ -105,6 +105,7 @@ def test_systems_can_be_left_out(page, browser):
     assert browser.texts(".sentences thead th")[3:] == ["free (B)"]
 
 
+@pytest.mark.slow
 def test_link_opens_the_same_view(page, browser):
     browser.open(page)
     browser.choose("marks", "pair")

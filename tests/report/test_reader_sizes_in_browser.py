@@ -50,6 +50,7 @@ def test_long_documents_and_lists_grow_by_a_button(tmp_path, browser, monkeypatc
     assert browser.texts("#main .more button") == []
 
 
+@pytest.mark.slow
 def test_view_without_suites_or_tests(tmp_path, browser):
     options = make_study(tmp_path)
 
@@ -118,6 +119,7 @@ def four_systems(tmp_path_factory):
     return render(folder, options, baseline="aligned")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("view", "test_set"), [("documents", "d/t"), ("items", "d/s")])
 def test_baseline_and_best_are_compared_first(view, test_set, four_systems, browser):
     browser.open(four_systems, address(view=view, set=test_set))

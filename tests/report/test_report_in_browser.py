@@ -153,6 +153,7 @@ def test_a_link_opens_a_folded_section(browser, report):
     assert browser.run(folded)
 
 
+@pytest.mark.slow
 def test_distances_fit_beside_the_contents(tmp_path, browser):
     rows = [
         accuracy("Transformer on documents", 74 + 9 * seed, seed=seed, distance=distance, **keys)

@@ -80,6 +80,7 @@ def test_page_is_whole_and_self_contained(page):
         assert text in printed
 
 
+@pytest.mark.slow
 def test_page_links_to_the_reader(tmp_path, study, page, capsys):
     html = render(tmp_path, (study[0], {"reader": ['a"b.html']}), note="See <b> and *this*.")
     assert '<a href="a&#34;b.html">Read the translations</a>' in html
@@ -114,6 +115,7 @@ def test_equal_input_gives_equal_bytes(tmp_path, study, page):
     assert (tmp_path / "out" / picture).read_bytes() == (out / picture).read_bytes()
 
 
+@pytest.mark.slow
 def test_scores_and_tables_of_data_are_enough(tmp_path, study):
     tests = {"test_t": {"sentences": 4, "seen_pairs": 1, "seen_pairs_percent": 25.0}}
     counts = {"sentences": 4, "dropped": {"empty": 1}}
@@ -211,6 +213,7 @@ def assert_no_report(study, words, message, capsys):
     assert not Path("out").exists()
 
 
+@pytest.mark.slow
 def test_empty_lists_of_files_are_accepted(tmp_path, study):
     options = [field.name.replace("_", "-") for field in fields(ReportFiles) if field.name != "benchmarks"]
     html = render_report(tmp_path, *study[0], options={name: [] for name in [*options, "fingerprints"]})

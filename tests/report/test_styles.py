@@ -89,6 +89,7 @@ def test_colors_fit_light_and_dark_pages():
         assert [color for color in palette if contrast(color, ground) < 3] == []
 
 
+@pytest.mark.slow
 def test_picture_colors_follow_the_scheme():
     (picture,) = training_curves(histories(3, n_seeds=1), styles_of(3))
     for color in COLORS[:3]:
@@ -164,6 +165,7 @@ def test_many_systems_get_panels_of_their_own():
     assert [picture.key for picture in lines] == ["learning_curves_d"], "one seed has no band"
 
 
+@pytest.mark.slow
 def test_phenomena_have_panels():
     rows = [
         {"dataset": "d", "system": f"s{n}", "test": "t", "metric": "contrastive accuracy", "phenomenon": phenomenon}

@@ -132,6 +132,24 @@ def test_refused_submissions_and_restarts_are_survived(study, expected, cluster,
     assert_same_model(study, expected)
 
 
+def status_of(study):
+    """Output of `docmt status`."""
+    command = [sys.executable, "-m", "docmt", "status", "--directory", study.folder]
+    command += ["--configfile", study.folder / "study.yaml"]
+    return subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+
+
+def test_refused_group_says_why(study):
+    changes = merge(LONG, {"text": {"bpe_merges": 90}})
+    call = study.call("text", changes=changes, options=("--default-resources", "slurm_partition=nowhere"))
+    assert call.finish() == 1
+    assert "Group job text_controlled" in call.text
+    reason = "invalid partition specified: nowhere"
+    assert any(reason in line for line in call.text.splitlines()[-15:]), call.text[-3000:]
+    assert reason in status_of(study)
+    assert not call.jobs()
+
+
 def slurm_log(study, job):
     """Log of a failed job, from Slurm and from Snakemake inside the job."""
     (log,) = (study.folder / ".snakemake/slurm_logs").rglob(f"{job}.log")
@@ -154,7 +172,5 @@ def test_too_little_memory_at_every_attempt_is_reported(study):
     assert len(jobs) == 3
     assert all("memory limit" in slurm_log(study, job).lower() for job in jobs)
     assert not (study.folder / MODEL).exists()
-    command = [sys.executable, "-m", "docmt", "status", "--directory", study.folder]
-    command += ["--configfile", study.folder / "study.yaml"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
-    assert re.search(r"(?i)sentence_transformer.*memory limit", done.stdout, re.DOTALL), done.stdout
+    status = status_of(study)
+    assert re.search(r"(?i)sentence_transformer.*memory limit", status, re.DOTALL), status

@@ -51,11 +51,16 @@ def test_normalization_is_counted_by_cause():
 
 
 REAL = [
-    ("maruf2019-ende/NC-2016/concatenated_en2de_test_{}.txt.gz", "en"),
-    ("maruf2019-ende/NC-2016/concatenated_en2de_test_{}.txt.gz", "de"),
-    ("maruf2019-ende/IWSLT2017/concatenated_en2de_test_{}.txt.gz", "de"),
-    ("bible/RusSynodal.txt.gz", "ru"),
     ("msctd/enzh/chinese_dev.txt.gz", "zh"),
+    *(
+        pytest.param(*file, marks=pytest.mark.slow)
+        for file in (
+            ("maruf2019-ende/NC-2016/concatenated_en2de_test_{}.txt.gz", "en"),
+            ("maruf2019-ende/NC-2016/concatenated_en2de_test_{}.txt.gz", "de"),
+            ("maruf2019-ende/IWSLT2017/concatenated_en2de_test_{}.txt.gz", "de"),
+            ("bible/RusSynodal.txt.gz", "ru"),
+        )
+    ),
 ]
 
 

@@ -82,6 +82,7 @@ def test_restore_recovers_the_lines(folder, tmp_path, lang):
     assert lines_of(out) == [pipeline.normalize(line, lang=lang) for line in UGLY * 3]
 
 
+@pytest.mark.slow
 def test_the_roundtrip_report(folder, tmp_path, capsys):
     inputs = [f"{folder}/train.{lang}" for lang in LANGUAGES]
     run("count-roundtrip", "--pipeline", folder / "pipeline.json", "--inputs", *inputs, "--out", tmp_path / "out.json")

@@ -139,6 +139,7 @@ def test_very_long_lines_take_little_time(lang, unit):
     assert time.perf_counter() - start < 20
 
 
+@pytest.mark.slow
 def test_a_cache_of_others_changes_no_word(tmp_path):
     """`jieba.cut` would read this file in the folder for temporary files, and cut every character off."""
     (tmp_path / "jieba.cache").write_bytes(marshal.dumps(({}, 1)))

@@ -282,6 +282,7 @@ def test_a_training_survives_its_compiler(train, caplog):
     assert "many lines" not in caplog.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_good", [0, 3])
 def test_a_training_survives_a_backward_pass_that_fails(train, caplog, n_good):
     """In the probe, and in an update."""
@@ -314,5 +315,6 @@ def test_a_training_survives_a_backward_pass_that_fails(train, caplog, n_good):
     assert caplog.text.count("continues without torch.compile: expected size 8==9") == 1
 
 
+@pytest.mark.slow
 def test_compiling_can_be_turned_off(train):
     train("off", lambda *_: pytest.fail("not asked for"), training={"compile": "off", "max_steps": 2})

@@ -79,6 +79,7 @@ def test_a_damaged_checkpoint_gives_way_to_one_before(
     assert message in caplog.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_kept", [0, 1, 2])
 def test_finished_trainings_keep_some_checkpoints(study_files, eight_updates, tmp_path, whole, whole_file, n_kept):
     shutil.copytree(eight_updates / "checkpoints", tmp_path / "checkpoints")
@@ -89,6 +90,7 @@ def test_finished_trainings_keep_some_checkpoints(study_files, eight_updates, tm
     assert (tmp_path / "model.pt").read_bytes() == whole_file.read_bytes()
 
 
+@pytest.mark.slow
 def test_pruned_training_continues_as_if_longer(study_files, tmp_path, whole, caplog):
     caplog.set_level(logging.INFO)
     run_training(study_files, tmp_path, training={"max_steps": 8}, keep_checkpoints=1)

@@ -118,6 +118,7 @@ def test_graphs_change_a_training_only_by_rounding(train):
         np.testing.assert_allclose(history[name], expected[name], rtol=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", ["auto", pytest.param("off", marks=pytest.mark.slow)])
 def test_checkpoints_of_either_path_resume_in_the_other(first, train):
     second = {"auto": "off", "off": "auto"}[first]

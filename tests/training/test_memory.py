@@ -113,6 +113,7 @@ def test_misfit_batches_are_not_used():
         largest_that_fits(run, least=400, most=1000, used=lambda: 0.1)
 
 
+@pytest.mark.slow
 def test_the_probe_changes_nothing(study_files, tmp_path, monkeypatch):
     with_probe = run_training(study_files, tmp_path / "with", training={"max_steps": 4})
     monkeypatch.setattr(MicroBatchSize, "probe", lambda *_: None)
@@ -139,6 +140,7 @@ def small_memory(monkeypatch):
 LARGE = {"max_batch_tokens": 100, "accumulation_steps": 2, "log_every_steps": 1, "max_steps": 6, "word_dropout": 0.3}
 
 
+@pytest.mark.slow
 def test_a_training_goes_on_in_smaller_parts(study_files, tmp_path, request, caplog):
     """Updates are equal. A resumed training starts with these parts."""
     options = {"model": {"dropout": 0.0}, "training": LARGE}

@@ -160,6 +160,7 @@ def test_a_free_stream_can_learn_its_breaks(kind, sentence_model, marian_study, 
     assert 0 < history["dev_nll_marks"].iloc[0] < 20
 
 
+@pytest.mark.slow
 def test_imported_file_equals_its_folder(sentence_model, marian_study, tmp_path):
     folder, trained = sentence_model("marian")
     save_model(tmp_path / "imported.pt", trained)

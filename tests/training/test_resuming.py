@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from architectures import slow_but
 from core_fixtures import (
     RECIPE,
     assert_same_training,
@@ -38,7 +39,14 @@ from docmt.training.trainer import Trainer
 from docmt.training.updates import instance_batches
 
 
-@pytest.mark.parametrize(("step", "number"), [(1, signal.SIGTERM), (5, signal.SIGUSR1), (8, signal.SIGINT)])
+@pytest.mark.parametrize(
+    ("step", "number"),
+    [
+        pytest.param(1, signal.SIGTERM, marks=pytest.mark.slow),
+        (5, signal.SIGUSR1),
+        pytest.param(8, signal.SIGINT, marks=pytest.mark.slow),
+    ],
+)
 def test_signal_saves_and_training_resumes(study_files, tmp_path, whole, whole_file, number, step):
     handler = signal.getsignal(number)
     with interrupted(step, number):
@@ -50,6 +58,7 @@ def test_signal_saves_and_training_resumes(study_files, tmp_path, whole, whole_f
     assert (tmp_path / "model.pt").read_bytes() == whole_file.read_bytes()
 
 
+@pytest.mark.slow
 def test_equal_weights_give_equal_bytes(study_files, tmp_path, whole_file):
     run_training(study_files, tmp_path, training={"max_steps": 5})
     assert (tmp_path / "model.pt").read_bytes() != whole_file.read_bytes()
@@ -59,6 +68,7 @@ def test_equal_weights_give_equal_bytes(study_files, tmp_path, whole_file):
         (tmp_path / "model.pt").unlink()
 
 
+@pytest.mark.slow
 def test_remade_base_model_resumes_its_finetunings(study_files, tmp_path, whole_file, caplog):
     """Even another docmt version in the file of the base model does not restart the training."""
     base, tuned = tmp_path / "base.pt", tmp_path / "tuned"
@@ -90,6 +100,7 @@ def test_dropped_trees_are_drawn_again_after_a_resume(study_files, tmp_path):
     assert not torch.equal(with_trees.model.embedding.weight, uninterrupted[0].model.embedding.weight)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [8, 12])
 def test_a_signal_does_not_wait_for_a_validation(study_files, tmp_path, whole, monkeypatch, step):
     """It interrupts a validation, which is repeated after resuming, including at the end of the training."""
@@ -145,6 +156,7 @@ def test_the_fastest_precision_is_measured_once(study_files, tmp_path, monkeypat
     assert resumed[0].provenance["precision"] == expected[0].provenance["precision"]
 
 
+@pytest.mark.slow
 def test_float16_resumes_in_another_precision(study_files, tmp_path, whole, monkeypatch):
     with interrupted(5):
         run_training(study_files, tmp_path)
@@ -181,6 +193,7 @@ def test_many_interruptions_in_a_row(study_files, tmp_path, whole):
     )
 
 
+@pytest.mark.slow
 def test_resumed_training_keeps_energy(study_files, tmp_path, monkeypatch):
     counter = itertools.count(0, 1000)
     monkeypatch.setattr("docmt.models.gpus._millijoules", lambda _: next(counter))
@@ -222,6 +235,7 @@ def test_raised_max_steps_equal_a_whole_training(study_files, tmp_path, rate, fi
     assert_same_training(raised, whole)
 
 
+@pytest.mark.slow
 def test_finished_training_is_not_repeated(study_files, tmp_path, whole, monkeypatch):
     run_training(study_files, tmp_path)
     monkeypatch.setattr(Trainer, "_step", None)
@@ -233,7 +247,13 @@ def test_finished_training_is_not_repeated(study_files, tmp_path, whole, monkeyp
 
 @pytest.mark.parametrize(
     "change",
-    [{"training": {"learning_rate": 1e-3}}, {"model": {"dropout": 0.2}}, {"seed": 2}, {"cutting": "sentences"}],
+    [
+        {"training": {"learning_rate": 1e-3}},
+        *(
+            pytest.param(change, marks=pytest.mark.slow)
+            for change in ({"model": {"dropout": 0.2}}, {"seed": 2}, {"cutting": "sentences"})
+        ),
+    ],
 )
 def test_changed_settings_data_or_seed_never_resume(study_files, tmp_path, caplog, change):
     caplog.set_level(logging.INFO)
@@ -299,13 +319,14 @@ def test_random_kills_change_nothing(study_files, tmp_path, signals):
     assert_same_training((load_model(killed / "model.pt"), pd.read_csv(killed / "history.csv")), whole)
 
 
-@pytest.mark.parametrize("step", [2, 5, 12])
+@pytest.mark.parametrize("step", slow_but((5,), (2, 5, 12)))
 def test_a_crash_goes_back_to_the_newest_checkpoint(study_files, tmp_path, whole, step):
     with during_update(step, mock.Mock(side_effect=MemoryError)), pytest.raises(MemoryError):
         run_training(study_files, tmp_path)
     assert_same_training(run_training(study_files, tmp_path), whole)
 
 
+@pytest.mark.slow
 def test_a_signal_at_the_end_of_an_epoch(study_files, tmp_path):
     recipe = {"validate_every_steps": None, "max_epochs": 3, "max_steps": None, "max_batch_tokens": 70}
     expected = run_training(study_files, tmp_path / "whole", training=recipe)

@@ -55,6 +55,7 @@ def without_times(history):
     return history.drop(columns=["seconds", "tokens_per_second"])
 
 
+@pytest.mark.slow
 def test_two_processes_have_the_losses_of_one(study_files, tmp_path):
     """With dropped words and trees. Then one process resumes from the checkpoint of both."""
     one, expected = run_training(

@@ -175,6 +175,7 @@ def test_tasks_take_turns_and_count_their_own_passes(study, tmp_path, monkeypatc
     assert history["dev_loss_sentences"].equals(history["dev_loss_pairs"].rename("dev_loss_sentences"))
 
 
+@pytest.mark.slow
 def test_epochs_are_those_of_the_first_task(study, tmp_path):
     limits = {"max_steps": None, "max_epochs": 2, "validate_every_steps": None, "max_batch_tokens": 1000}
     _, history = run(study, tmp_path, ["documents", "pairs"], training=limits)
@@ -221,8 +222,12 @@ def test_two_devices_have_the_losses_of_one(study, tmp_path):
 
 @pytest.mark.parametrize(
     "tasks",
-    [PRETRAINING, ["pairs"], ["restoration"], FINE_TUNING, ["documents"]],
-    ids=["both", "no monolingual documents", "no sentence pairs", "fine-tuning", "without the sentence task"],
+    [
+        PRETRAINING,
+        FINE_TUNING,
+        *(pytest.param([task], marks=pytest.mark.slow) for task in ("pairs", "restoration", "documents")),
+    ],
+    ids=["both", "fine-tuning", "no monolingual documents", "no sentence pairs", "without the sentence task"],
 )
 def test_every_ablation_of_tasks_trains(study, tmp_path, tasks):
     """Tables 2 and 3. Neither kind of pre-training is a fine-tuning without `init`."""
@@ -243,6 +248,7 @@ def test_the_share_of_gap_sentences_is_a_setting(study, gap_ratio):
     assert (n_gaps > 0) == (gap_ratio >= 0.2)
 
 
+@pytest.mark.slow
 def test_checkpoints_depend_on_noise_and_data(study, tmp_path):
     short = {"max_steps": 1}
     for changes in ({}, {"training": short | {"restoration": {"gap_ratio": 0.3}}}, {"monolingual_lang": "de"}):

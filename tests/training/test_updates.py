@@ -65,6 +65,7 @@ def sentences_of(update):
     return sentences
 
 
+@pytest.mark.slow
 def test_processes_prepare_the_updates_of_one(study):
     expected = [content(u) for u in itertools.islice(read(make_reader(study), n_workers=0), 25)]
     for n_workers in (1, 3):

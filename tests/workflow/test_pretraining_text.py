@@ -32,6 +32,7 @@ def configs(tmp_path):
     return [SMOKE, changes]
 
 
+@pytest.mark.slow
 def test_only_what_is_needed_is_planned(configs, tmp_path):
     done = snakemake(tmp_path, "--dry-run", *TARGETS, config=configs)
     assert done.returncode == 0, done.stderr

@@ -102,7 +102,7 @@ def submit(folder, center, profile):
     return submissions
 
 
-@pytest.mark.parametrize("site", slow_but(("lumi",), CENTERS))
+@pytest.mark.parametrize("site", slow_but((), CENTERS))
 def test_center_accepts_all_kinds_of_jobs(site, tmp_path):
     profile = read_profile(site)
     submissions = submit(tmp_path, CENTERS[site], profile)

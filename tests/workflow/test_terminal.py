@@ -10,6 +10,7 @@ from test_planned_runs import editing
 JOB_LINE = re.compile(r"\d\d:\d\d:\d\d \[(\d+)/(\d+)\] (\w+)( \S+)?")
 
 
+@pytest.mark.slow
 def test_run_prints_one_line_per_job(tmp_path):
     words = ["run", str(SMOKE), "--directory", str(tmp_path), "--cores", "2", "corpora"]
     done = warm.run("docmt", words, environment=clean_environment())

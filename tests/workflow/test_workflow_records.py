@@ -29,6 +29,7 @@ def copied(finished, tmp_path):
     return copy(finished, tmp_path / "copy")
 
 
+@pytest.mark.slow
 def test_copy_in_any_order_is_up_to_date(copied):
     chance = random.Random(1)
     for file in sorted(copied.folder.rglob("*")):
@@ -95,6 +96,7 @@ def test_lost_record_never_hides_a_changed_setting(copied):
     assert copied.jobs(FASTER) == of_run("document_transformer") | REPORT
 
 
+@pytest.mark.slow
 def test_models_that_a_run_replaces_are_named_first(copied):
     done = copied.run("--dry-run", changes=FASTER)
     lines = (done.stdout + done.stderr).splitlines()
@@ -196,6 +198,7 @@ def user_study(tmp_path):
     return study
 
 
+@pytest.mark.slow
 def test_missing_user_file_is_an_error(user_study):
     done = user_study.run(TARGET, changes=custom("talk.en"))
     assert done.returncode != 0
@@ -218,6 +221,7 @@ def test_older_user_file_is_read_again(user_study):
     )
 
 
+@pytest.mark.slow
 def test_newer_user_file_runs_nothing(user_study, monkeypatch):
     monkeypatch.chdir(user_study.folder)
     before = StudyView(user_study.plan(custom("talks.en")).config).dataset_split("smoke", "train").fingerprint

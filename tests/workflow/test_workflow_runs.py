@@ -93,6 +93,7 @@ def test_scores_of_one_system_are_a_target(finished):
     assert all("document_transformer" in line for line in lines[1:])
 
 
+@pytest.mark.slow
 def test_snakemake_report_is_made(finished):
     done = finished.run("--report", "snakemake.html")
     assert done.returncode == 0, done.stderr

@@ -36,8 +36,11 @@ def bundle(files, out, *options, parser=None):
 
 @pytest.mark.parametrize(
     ("parser", "options"),
-    [(None, []), ("chain", []), (None, ["--sentences", "chain"])],
-    ids=["neural", "chain", "mixed"],
+    [
+        pytest.param(None, [], id="neural"),
+        pytest.param("chain", [], id="chain", marks=pytest.mark.slow),
+        pytest.param(None, ["--sentences", "chain"], id="mixed", marks=pytest.mark.slow),
+    ],
 )
 def test_trees_equal_those_of_the_workflow(files, tmp_path, parser, options):
     assert bundle(files, tmp_path / "bundled.pt", *options, parser=parser) == 0
