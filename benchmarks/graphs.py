@@ -22,10 +22,11 @@ from unittest import mock
 import numpy as np
 import torch
 
-from docmt.instances.storage import InstanceSet, InstanceTrees, offsets_of
+from docmt.instances.storage import InstanceSet, InstanceTrees
 from docmt.models.presets import ARCHITECTURES, SIZES
 from docmt.models.settings import ModelSettings
 from docmt.models.systems.context_transformer import build_transformer
+from docmt.ranges import offsets_of
 from docmt.text.vocabulary import BOS, EOS, N_SPECIALS
 from docmt.training import graphs, trainer
 from docmt.training.devices import make_fabric

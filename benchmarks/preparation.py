@@ -24,10 +24,11 @@ from docmt.corpora.settings import FilterSettings
 from docmt.instances.packing import as_sentences
 from docmt.instances.restoration import Noise, RestorationSymbols
 from docmt.instances.settings import RestorationSettings
-from docmt.instances.storage import InstanceSet, load_instances, offsets_of, save_instances
+from docmt.instances.storage import InstanceSet, load_instances, save_instances
 from docmt.models.attention.kernels import Kernel
 from docmt.models.presets import ARCHITECTURES, SIZES
 from docmt.models.settings import ModelSettings
+from docmt.ranges import offsets_of
 from docmt.text.vocabulary import BOS, EOS
 from docmt.training.settings import TrainingSettings
 from docmt.training.tasks import Task

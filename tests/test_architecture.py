@@ -47,6 +47,7 @@ BASE = (
     "planned_files",
     "processes",
     "provenance",
+    "ranges",
     "replaced_models",
     "settings",
     "slurm",

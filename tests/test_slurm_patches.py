@@ -1,6 +1,7 @@
 """Patches of Snakemake's Slurm plugin, with stand-ins for its jobs and queries. tests/slurm uses a real Slurm."""
 
 import asyncio
+import itertools
 import logging
 import re
 from dataclasses import dataclass
@@ -208,9 +209,13 @@ def look(executor, jobs):
     return asyncio.run(collect())
 
 
-def test_jobs_survive_an_outage_and_are_found(executor, monkeypatch, caplog):
-    answers = [{"1": "RUNNING", "2": "RUNNING"}, None, None, {"1": "RUNNING"}, {"1": "RUNNING"}, {"1": "RUNNING"}]
-    answers = iter([*answers, {"1": "RUNNING"}])
+@pytest.mark.parametrize("minutes", [0.5, 5, 50])
+def test_jobs_survive_an_outage_and_are_found(executor, monkeypatch, caplog, minutes):
+    """With a look every 30 seconds. Job 2 ends during the outage."""
+    n_failures = int(2 * minutes)
+    answers = iter([{"1": "RUNNING", "2": "RUNNING"}, *[None] * n_failures, *[{"1": "RUNNING"}] * 4])
+    seconds = itertools.count(0, 30)
+    monkeypatch.setattr(patches, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
 
     async def query(command, logger):
         answer = next(answers)
@@ -225,10 +230,11 @@ def test_jobs_survive_an_outage_and_are_found(executor, monkeypatch, caplog):
     monkeypatch.setattr(plugin.Executor, "check_active_jobs", check)
     patches.patch_slurm_outages()
     jobs = [SimpleNamespace(external_jobid=name) for name in ("1", "2")]
-    active = [look(executor, jobs) for _ in range(6)]
-    assert active == [["1", "2"]] * 5 + [["1"]]
+    active = [look(executor, jobs) for _ in range(n_failures + 4)]
+    assert active == [["1", "2"]] * (n_failures + 3) + [["1"]]
     assert executor.successes == jobs[1:]
-    assert caplog.text.count("Slurm has not answered") == 2
+    assert caplog.text.count("Slurm has not answered") == n_failures
+    assert f"has not answered for {minutes:.0f} minutes" in caplog.text
     assert "no longer knows job 2" in caplog.text
 
 

@@ -14,7 +14,7 @@ import torch
 
 from docmt.decoding.translation import Source
 from docmt.gpu_locks import VISIBLE
-from docmt.instances.storage import InstanceSet, InstanceTrees, load_instances, offsets_of, save_instances
+from docmt.instances.storage import InstanceSet, InstanceTrees, load_instances, save_instances
 from docmt.models.attention.kernels import kernel_for
 from docmt.models.batch import Batch, collate, instance_trees
 from docmt.models.model_file import TrainedModel, load_model
@@ -22,6 +22,7 @@ from docmt.models.presets import ARCHITECTURES, SIZES
 from docmt.models.settings import ModelSettings
 from docmt.models.systems.context_transformer import build_transformer
 from docmt.models.systems.transformer import Transformer
+from docmt.ranges import offsets_of
 from docmt.text.pipeline import TextPipeline
 from docmt.text.settings import TextSettings
 from docmt.text.truecaser import Truecaser

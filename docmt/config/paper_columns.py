@@ -1,7 +1,7 @@
 """Columns for paper tables that are derived from a system's config."""
 
 from docmt.config.schema import Config
-from docmt.config.systems import decoding_settings, model_owner, model_settings, training_chain, training_settings
+from docmt.config.systems import decoding_settings, model_settings, trained_system, training_chain, training_settings
 from docmt.training.settings import TrainingSettings
 
 YES, NO = "✓", "✗"
@@ -46,13 +46,13 @@ def paper_columns(config: Config, system: str) -> dict[str, str]:
 
 def _shape_facts(config: Config, system: str, training: TrainingSettings) -> dict[str, str]:
     """Return the properties for figure axes: length, data, size, layers and `drop_rst`."""
-    owner = config.systems[model_owner(config, system)]
+    row = config.systems[trained_system(config, system)]
     model = model_settings(config, system)
     facts = {
         "Instance length": str(config.instances[config.systems[system].instances].max_tokens),
-        "Size": owner.size,
+        "Size": row.size,
     }
-    subset = config.instances[owner.instances].subset
+    subset = config.instances[row.instances].subset
     if subset is not None:
         facts["Training instances"] = str(subset)
     mixed = [attention.upper_layers for attention in model.attentions.values() if len(attention.patterns()) > 1]

@@ -17,7 +17,7 @@ from docmt.config.artifacts.discourse import TREEBANK_SPLIT
 from docmt.config.artifacts.study import all_artifacts, check_user_files, final_outputs, targets
 from docmt.config.loading import load_config, read_config_file
 from docmt.config.schema import Config
-from docmt.config.systems import count_updates, longest_chain, model_owner
+from docmt.config.systems import count_updates, longest_chain, trained_system
 from docmt.corpora.catalog import load_catalog
 
 NEVER_MATCH = r"(?!)"
@@ -169,9 +169,9 @@ class Plan:
         """Return a system's `instances` row."""
         return self.config.systems[wildcards.system].instances
 
-    def model_owner(self, wildcards: Any) -> str:
+    def trained_system(self, wildcards: Any) -> str:
         """Return the system that trains the model: the system itself, or `use_model_of`."""
-        return model_owner(self.config, wildcards.system)
+        return trained_system(self.config, wildcards.system)
 
     def shards(self, wildcards: Any) -> list[str]:
         """Return the names of a translation's shards, for example `1-of-2`."""

@@ -48,7 +48,7 @@ def merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def model_owner(config: Config, system: str) -> str:
+def trained_system(config: Config, system: str) -> str:
     """Return the system that trains the models: the system itself, unless it has `use_model_of`."""
     return config.systems[system].use_model_of or system
 
@@ -61,7 +61,7 @@ def is_trained(config: Config, system: str) -> bool:
 
 def model_settings(config: Config, system: str) -> ModelSettings:
     """Return a system's model settings: size, overridden by the architecture, then by the row's keys."""
-    system = model_owner(config, system)
+    system = trained_system(config, system)
     row = config.systems[system]
     where = f"config.systems.{system}"
     if row.is_published:  # its layers and widths are in its folder, which may not have been fetched yet
@@ -91,7 +91,7 @@ def _published_size(config: Config, system: str, *, where: str) -> dict[str, Any
 
 def training_settings(config: Config, system: str) -> TrainingSettings:
     """Return a system's training settings: the recipe, overridden by the row's keys."""
-    system = model_owner(config, system)
+    system = trained_system(config, system)
     row = config.systems[system]
     where = f"config.systems.{system}"
     recipe = look_up(config.training, row.recipe, where=f"{where}.recipe", what="recipe")
@@ -116,11 +116,11 @@ def count_updates(config: Config, systems: list[str]) -> int:
 
 def training_chain(config: Config, system: str) -> list[str]:
     """Return the systems whose trainings contribute to a system's models. Each is initialized from the next."""
-    owner = model_owner(config, system)
-    init = config.systems[owner].init_system
+    system = trained_system(config, system)
+    init = config.systems[system].init_system
     if init is None:
-        return [owner]
-    return [owner, *training_chain(config, init)]
+        return [system]
+    return [system, *training_chain(config, init)]
 
 
 def is_generated(config: Config, dataset: str) -> bool:

@@ -32,10 +32,10 @@ from docmt.errors import UserError
 from docmt.instances.packing import BoundaryTokens
 from docmt.models.attention.layout import AttentionLayout
 from docmt.models.systems.context_module import DecoderPass
+from docmt.ranges import starts_of
 from docmt.text.vocabulary import BOS, EOD, EOS, N_SPECIALS, Vocabulary
 
-# Finished instances leave the batch when at most this share of it is still running.
-KEEP_SHARE = 0.75
+KEEP_SHARE = 0.75  # finished instances leave the batch when at most this share of it is still running
 # Steps between two checks of the results. Every check makes a GPU wait. Steps after the end are lost.
 STEPS_PER_CHECK = {"cpu": 2, "cuda": 16}
 NAN_REMEDY = "states overflow in this precision: use decoding.precision float32, or train the model again"
@@ -274,7 +274,7 @@ class AlignedStream(TargetStream):
     def __init__(
         self, layout: AttentionLayout, limits_G: np.ndarray, symbols: TargetSymbols, beam: int, device: torch.device
     ) -> None:
-        self.first_sentence = np.cumsum(layout.sentences_B) - layout.sentences_B
+        self.first_sentence = starts_of(layout.sentences_B)
         forced = [] if symbols.forced is None else [symbols.forced]
         self.n_forced = len(forced)
         super().__init__(self.first_sentence, [EOS, *forced], symbols, beam, device)
@@ -331,7 +331,7 @@ class FreeStream(TargetStream):
     ) -> None:
         super().__init__(np.arange(len(layout.sentences_B)), [EOS, symbols.start, EOD], symbols, beam, device)
         # The limit of an instance: the words of its sentences and 2 marks of each.
-        self.limits = np.add.reduceat(limits_G + 2, np.cumsum(layout.sentences_B) - layout.sentences_B)
+        self.limits = np.add.reduceat(limits_G + 2, starts_of(layout.sentences_B))
         self.limits_B = torch.from_numpy(self.limits).to(device)
 
     @override

@@ -39,10 +39,10 @@ import torch.nn.functional as F
 from torch import Tensor
 from typing_extensions import override
 
-from docmt.instances.storage import expand_ranges
 from docmt.models.attention.layout import AttentionLayout
 from docmt.models.attention.multi_head import MultiHeadAttention, SentenceDistances
 from docmt.models.attention.patterns import Slot, find_pattern
+from docmt.ranges import expand_ranges, starts_of
 
 MIN_CAPACITY = 64
 # Nodes are dropped when at least this number can go in every instance.
@@ -113,7 +113,7 @@ def make_visibility(layout: AttentionLayout, pattern: str, device: torch.device)
         return Visibility()
     if kind == "range":
         grouping = layout.sentence_grouping("decoder", pattern)
-        first_keys = np.cumsum(grouping.key_lengths_G) - grouping.key_lengths_G
+        first_keys = starts_of(grouping.key_lengths_G)
         return RangeVisibility(np.repeat(grouping.key_rows[first_keys], grouping.query_lengths_G), device)
     return RelatedVisibility(layout, pattern, device)
 

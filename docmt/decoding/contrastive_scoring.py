@@ -29,7 +29,6 @@ from docmt.decoding.two_pass_search import TwoPassSearch
 from docmt.discourse.discourse_documents import DiscourseDocument
 from docmt.errors import UserError
 from docmt.instances.packing import PackedSentences
-from docmt.instances.storage import expand_ranges
 from docmt.instances.trees import SubwordTrees
 from docmt.logs import Meter
 from docmt.models.attention.layout import AttentionLayout, BatchTrees
@@ -37,6 +36,7 @@ from docmt.models.attention.patterns import SIDES, Grouping, IndexKind, Side, Sl
 from docmt.models.batch import Batch, pack
 from docmt.models.model_file import TrainedModel
 from docmt.models.systems.transformer import Transformer
+from docmt.ranges import expand_ranges, starts_of
 from docmt.text.vocabulary import EOS
 
 # Larger batches gain nothing on a CPU, and leave its caches.
@@ -131,7 +131,7 @@ class TargetScorer:
                 members = [instance for family in batch for instance in family.members]
                 sizes = np.array([len(family.members) for family in batch])
                 # The families are packed one after another, and the first instance of each leads the others.
-                leaders = np.repeat(np.cumsum(sizes) - sizes, sizes)
+                leaders = np.repeat(starts_of(sizes), sizes)
                 shared = np.array([n for family in batch for n in family.shared], dtype=np.int64)
                 packed, numbers = self._pack(members), [instance.candidate for instance in members]
                 # What ends a translation that breaks off: `</s>`, and `<eod>` in free streams.
@@ -265,7 +265,7 @@ class _Rows:
     @classmethod
     def of(cls, lengths_B: np.ndarray, sharing: PrefixSharing, shared_B: np.ndarray) -> "_Rows":
         """Return the rows for instances with these lengths, whose first `shared_B` rows equal the leader's."""
-        starts_B = np.cumsum(lengths_B) - lengths_B
+        starts_B = starts_of(lengths_B)
         equal_to = np.arange(int(lengths_B.sum()))
         equal_to[expand_ranges(starts_B, shared_B)] = expand_ranges(starts_B[sharing.leader_B], shared_B)
         rows = np.flatnonzero(equal_to == np.arange(len(equal_to)))
@@ -373,7 +373,7 @@ def instance_log_probabilities(
     # over the whole batch and differences of large float32 numbers would lose digits.
     sums = np.concatenate(([0.0], np.cumsum(losses.double().cpu().numpy())))
     lengths = layout.instance_lengths("tgt")
-    starts = np.cumsum(lengths) - lengths
+    starts = starts_of(lengths)
     return sums[starts] - sums[starts + (lengths if n_counted is None else n_counted)]
 
 

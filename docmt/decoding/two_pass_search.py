@@ -20,11 +20,11 @@ from docmt.decoding.beam_search import (
 )
 from docmt.decoding.decoding_model import DecodingModel
 from docmt.decoding.settings import DecodingSettings
-from docmt.instances.storage import expand_ranges
 from docmt.models.attention.layout import AttentionLayout
 from docmt.models.attention.patterns import Grouping, Slot
 from docmt.models.systems.cadec import SecondDecoder
 from docmt.models.systems.context_transformer import ContextTransformer
+from docmt.ranges import expand_ranges, starts_of
 from docmt.text.vocabulary import EOS
 
 
@@ -41,7 +41,7 @@ class WindowLayout(AttentionLayout):
 
     def set_lengths(self, source_lengths_W: np.ndarray, translation_lengths_W: np.ndarray) -> None:
         """Set the number of rows per sentence in the windows, on both sides."""
-        starts_B = np.cumsum(self.counts_B) - self.counts_B
+        starts_B = starts_of(self.counts_B)
         keys: list[tuple[Slot, str]] = [("near", "near"), ("drafted", "drafts")]
         for key, lengths_W in zip(keys, (source_lengths_W, translation_lengths_W), strict=True):
             self.groupings[key] = Grouping(
@@ -73,7 +73,7 @@ class TwoPassSearch:
         self.model, self.transformer, self.context = model, model.transformer, model.transformer.context
         self.layout, self.settings, self.symbols = layout, settings, symbols
         self.memory_SD = encode_source(self.model, src_tokens, layout)
-        self.starts_G = np.cumsum(layout.src_lengths_G) - layout.src_lengths_G
+        self.starts_G = starts_of(layout.src_lengths_G)
 
     @torch.inference_mode()
     def draft(self) -> list[BeamHypothesis]:

@@ -16,10 +16,11 @@ from docmt.errors import UserError
 from docmt.files import iterate_lines, write_lines
 from docmt.instances.cutting import split_documents
 from docmt.instances.settings import InstancesSettings
-from docmt.instances.storage import MASKED, MONOLINGUAL, array_writer, ids_path, instances_folder, offsets_of
+from docmt.instances.storage import MASKED, MONOLINGUAL, array_writer, ids_path, instances_folder
 from docmt.instances.trees import SubwordTrees, align_document, store_trees
 from docmt.logs import progress
 from docmt.provenance import describe
+from docmt.ranges import offsets_of
 from docmt.text.vocabulary import BOS, EOS, UNK, Vocabulary
 
 log = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from docmt.instances.settings import InstancesSettings
-from docmt.instances.storage import offsets_of
+from docmt.ranges import offsets_of
 
 
 def split_document(costs: Sequence[int], *, max_tokens: int, max_sentences: int | None = None) -> list[int]:

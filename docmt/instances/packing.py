@@ -10,7 +10,8 @@ from typing import Literal
 
 import numpy as np
 
-from docmt.instances.storage import InstanceSet, expand_ranges
+from docmt.instances.storage import InstanceSet
+from docmt.ranges import expand_ranges, starts_of
 from docmt.text.vocabulary import BOS, EOS, Vocabulary
 
 
@@ -129,6 +130,6 @@ def _with_boundaries(
         marked[starts_G + position] = mark
     for position, mark in enumerate(reversed(after), start=1):
         marked[ends_G - position] = mark
-    first_words = np.cumsum(lengths_G) - lengths_G + 1
+    first_words = starts_of(lengths_G) + 1
     marked[expand_ranges(starts_G + len(before), words_G)] = tokens[expand_ranges(first_words, words_G)]
     return marked, marked_G

@@ -21,7 +21,8 @@ import numpy as np
 from docmt.errors import UserError
 from docmt.instances.packing import gather
 from docmt.instances.settings import RestorationSettings
-from docmt.instances.storage import InstanceSet, expand_ranges, offsets_of
+from docmt.instances.storage import InstanceSet
+from docmt.ranges import expand_ranges, offsets_of
 from docmt.text.vocabulary import Vocabulary
 
 # Part of the seed, so that noise differs from other draws with the same (seed, epoch, number).

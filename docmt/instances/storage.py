@@ -1,7 +1,7 @@
 """Instances on disk: memory-mapped arrays and a manifest (see docs/files.md)."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain, groupby
 from pathlib import Path
@@ -101,13 +101,6 @@ def ids_path(folder: Path) -> Path:
     return folder / f"{DOCUMENT_IDS}.txt"
 
 
-def offsets_of(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
-    """Return the starts of consecutive parts with these lengths, and the end, int64 [parts + 1]."""
-    offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(lengths, dtype=np.int64, out=offsets[1:])
-    return offsets
-
-
 @contextlib.contextmanager
 def array_writer(path: Path, dtype: type) -> Iterator[Callable[[np.ndarray], None]]:
     """Write a one-dimensional array in parts, as `np.save` would. Yields a function that appends a part."""
@@ -142,14 +135,6 @@ def instances_folder(folder: Path, manifest: dict[str, Any]) -> Iterator[Path]:
         yield temporary
         checksums = {path.stem: record_file(path) for path in temporary.glob("*.npy")}
         write_json(temporary / MANIFEST, manifest | {"sha256": checksums})
-
-
-def expand_ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Return the concatenation of `arange(start, start + length)` over all ranges, int64."""
-    lengths = np.asarray(lengths, dtype=np.int64)
-    # Without a loop: 0, 1, 2, … over all ranges, plus the range start minus the preceding lengths.
-    before = np.cumsum(lengths) - lengths
-    return np.repeat(np.asarray(starts, dtype=np.int64) - before, lengths) + np.arange(int(lengths.sum()))
 
 
 def save_instances(folder: Path, instance_set: InstanceSet) -> None:

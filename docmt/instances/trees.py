@@ -17,7 +17,8 @@ import numpy as np
 from docmt.discourse.dependencies import NO_HEAD, cut_heads, merge_to_sentences
 from docmt.discourse.discourse_documents import DiscourseDocument
 from docmt.errors import UserError
-from docmt.instances.storage import TREE_ARRAYS, array_writer, offsets_of
+from docmt.instances.storage import TREE_ARRAYS, array_writer
+from docmt.ranges import offsets_of
 from docmt.text.spacing import BLANK, split_marks, unescape
 from docmt.text.subwords import SEPARATOR
 

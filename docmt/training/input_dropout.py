@@ -9,8 +9,8 @@ from itertools import pairwise
 import numpy as np
 import torch
 
-from docmt.instances.storage import offsets_of
 from docmt.models.batch import Batch
+from docmt.ranges import offsets_of
 from docmt.text.vocabulary import MASK, N_SPECIALS
 
 TREES = 1  # mixed into the seed, so that dropped trees and dropped words have independent random numbers

@@ -20,10 +20,11 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from docmt.batching import fill_batches
 from docmt.errors import UserError
-from docmt.instances.storage import InstanceSet, expand_ranges
+from docmt.instances.storage import InstanceSet
 from docmt.models.attention.kernels import Kernel
 from docmt.models.settings import ModelSettings
 from docmt.processes import end_with_parent
+from docmt.ranges import expand_ranges
 from docmt.text.vocabulary import N_SPECIALS
 from docmt.training.filling import FilledBatch
 from docmt.training.input_dropout import draw_numbers, drop_trees, drop_words

@@ -2,8 +2,8 @@
 
 # The system's model, or the model in `use_model_of`.
 MODEL = collect(
-    "results/{{dataset}}/runs/{owner}/seed{{seed}}/model.pt",
-    owner=plan.model_owner,
+    "results/{{dataset}}/runs/{trained_system}/seed{{seed}}/model.pt",
+    trained_system=plan.trained_system,
 )
 
 

@@ -16,8 +16,8 @@ from docmt.config.systems import (
     decoding_settings,
     is_trained,
     list_runs,
-    model_owner,
     model_settings,
+    trained_system,
     training_settings,
 )
 from docmt.evaluation.metrics import CXMI
@@ -93,11 +93,11 @@ def published_model(study: Study, dataset: str, system: str) -> Artifact:
 @artifact("train", stage="training")
 def model(study: Study, dataset: str, system: str, seed: str) -> Artifact:
     """Trained model and training history of a run. With `use_model_of`, they belong to the other system."""
-    owner = model_owner(study.config, system)
-    row = study.config.systems[owner]
+    system = trained_system(study.config, system)
+    row = study.config.systems[system]
     if row.is_published:
-        return published_model(study, dataset, owner)
-    training = training_settings(study.config, owner)
+        return published_model(study, dataset, system)
+    training = training_settings(study.config, system)
     recipe = study.config.training[row.recipe or ""]
     (monolingual_lang,) = study.config.datasets[dataset].part_languages(MONOLINGUAL)
 
@@ -120,17 +120,17 @@ def model(study: Study, dataset: str, system: str, seed: str) -> Artifact:
     if "restoration" in training.tasks:
         inputs["monolingual"] = of_split(MONOLINGUAL)
     if isinstance(row.init, PretrainedInit):
-        where = f"config.systems.{owner}.init.pretrained"
+        where = f"config.systems.{system}.init.pretrained"
         files = published_files(study, row.init.pretrained, MODEL_FILES, where=where)
         inputs |= {"init": files[:1], "pretrained": files[1:]}
     elif row.init is not None:
         inputs["init"] = model(study, dataset, row.init, seed).select("model.pt")
-    run = {"dataset": dataset, "system": owner, "seed": int(seed)}
+    run = {"dataset": dataset, "system": system, "seed": int(seed)}
     return Artifact(
         [template.format(**run) for template in (paths.MODEL, paths.HISTORY)],
         inputs,
         {
-            "settings": {"model": model_settings(study.config, owner), "training": training},
+            "settings": {"model": model_settings(study.config, system), "training": training},
             "seed": int(seed),  # a wildcard is text, and 1 must have the same hash as in a config
             "monolingual_lang": monolingual_lang if "restoration" in training.tasks else None,
         },

@@ -23,6 +23,7 @@ from docmt.models.attention.patterns import Grouping
 from docmt.models.attention.varlen import Adjust, VarlenInputs, attend_packed, find_flash, optional_tensor
 from docmt.models.buffers import map_leaves
 from docmt.models.gpus import CAPABILITY_WITH_BFLOAT16
+from docmt.ranges import starts_of
 
 Kernel = Literal["varlen", "padded"]
 """Implementation of ragged attention."""
@@ -195,7 +196,7 @@ def _batch_groups(query_lengths: np.ndarray, key_lengths: np.ndarray) -> list[np
 
 def _pad_items(batches: Sequence[np.ndarray], lengths_G: np.ndarray) -> np.ndarray:
     """Return the item in every padded row, numbered group after group, with −1 for padding, int64 [P]."""
-    starts_G = np.cumsum(lengths_G) - lengths_G
+    starts_G = starts_of(lengths_G)
     items = [np.empty(0, dtype=np.int64)]
     for groups in batches:
         lengths, columns = lengths_G[groups][:, None], np.arange(lengths_G[groups].max())

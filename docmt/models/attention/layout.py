@@ -20,7 +20,6 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from docmt.discourse.dependencies import NO_HEAD, number_through
-from docmt.instances.storage import expand_ranges
 from docmt.models.attention.kernels import Kernel, inputs_for
 from docmt.models.attention.patterns import (
     SIDES,
@@ -38,6 +37,7 @@ from docmt.models.attention.patterns import (
 from docmt.models.attention.varlen import VarlenInputs
 from docmt.models.buffers import map_leaves
 from docmt.models.settings import Context, ModelSettings, Positions
+from docmt.ranges import expand_ranges, starts_of
 
 CPU = torch.device("cpu")
 IN_ORDER = ("group", "global")
@@ -251,7 +251,7 @@ class AttentionLayout:
     @cached_property
     def rows_before(self) -> tuple[np.ndarray, np.ndarray]:
         """Source rows on the side `before`, and their number per sentence. int64."""
-        starts_G = self.src_lengths_G.cumsum() - self.src_lengths_G
+        starts_G = starts_of(self.src_lengths_G)
         firsts_G = starts_G[self.first_sentences(self.settings.n_before)]
         # Attention needs keys, so a sentence with nothing before it has its own first token. Context modules discard
         # the output there.
@@ -292,7 +292,7 @@ class AttentionLayout:
         trees = self.trees
         assert trees is not None, "patterns that need trees are resolved to `global` without"
         if slot == "encoder":
-            n_edus_B = np.add.reduceat(trees.edu_counts_G, np.cumsum(self.sentences_B) - self.sentences_B)
+            n_edus_B = np.add.reduceat(trees.edu_counts_G, starts_of(self.sentences_B))
             lengths_E = trees.edu_lengths_E
             return AttentionUnits(lengths_E, lengths_E, n_edus_B, parents_U=trees.edu_heads_E, open_B=trees.open_B)
         return replace(self._sentence_units(slot), parents_U=trees.sentence_heads_G, open_B=trees.open_B)

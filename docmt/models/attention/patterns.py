@@ -38,7 +38,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from docmt.instances.storage import expand_ranges
+from docmt.ranges import expand_ranges, starts_of
 
 SLOTS = ("encoder", "decoder", "cross")
 """Slots in a model without context modules."""
@@ -126,7 +126,7 @@ class Grouping:
         n_units = len(key_lengths_U)
         # One number per pair: `unique` sorts the pairs by group, then unit, and drops pairs that are given twice.
         groups_P, units_P = np.divmod(np.unique(groups_P * n_units + units_P), n_units)
-        key_starts_U = np.cumsum(key_lengths_U) - key_lengths_U
+        key_starts_U = starts_of(key_lengths_U)
         lengths_P = key_lengths_U[units_P]
         return cls(
             query_lengths_G,
@@ -202,7 +202,7 @@ def sum_instances(lengths_U: np.ndarray, units_B: np.ndarray) -> np.ndarray:
     """Sum lengths over the units in an instance (at least one), int64 [B]. Lengths per instance stay as they are."""
     if len(lengths_U) == len(units_B):
         return lengths_U
-    return np.add.reduceat(lengths_U, np.cumsum(units_B) - units_B)
+    return np.add.reduceat(lengths_U, starts_of(units_B))
 
 
 def first_before(numbers_U: np.ndarray, n_before: int) -> np.ndarray:
@@ -223,7 +223,7 @@ def see_window(units: AttentionUnits, *, n_before: int | None = None) -> Groupin
 def see_instance(units: AttentionUnits) -> Grouping:
     """An instance sees itself."""
     keys = units.key_lengths()
-    return Grouping.of_ranges(units.query_lengths(), keys.cumsum() - keys, keys, is_causal=units.is_causal)
+    return Grouping.of_ranges(units.query_lengths(), starts_of(keys), keys, is_causal=units.is_causal)
 
 
 def see_related(units: AttentionUnits) -> Grouping:
@@ -237,7 +237,7 @@ def see_related(units: AttentionUnits) -> Grouping:
     assert units.open_B is not None, "given with the trees"
     starts_group_U = np.repeat(~units.open_B, units_B)
     # The first unit of an instance (each has one) starts a group also where the instance is open.
-    starts_group_U[np.cumsum(units_B) - units_B] = True
+    starts_group_U[starts_of(units_B)] = True
     children, indices = np.flatnonzero(parents_U >= 0), np.arange(len(parents_U))
     parents = parents_U[children]
     # Each unit sees itself, a child its parent, and a parent its children.
@@ -270,7 +270,7 @@ def see_memory(units: AttentionUnits) -> Grouping:
 def see_distances(units: AttentionUnits) -> Grouping:
     """A sentence sees its instance. Key distances are 20 + sentences back, clipped to 0 … 40."""
     keys = units.key_lengths()
-    starts, lengths = (np.repeat(values, units.units_B) for values in (keys.cumsum() - keys, keys))
+    starts, lengths = (np.repeat(values, units.units_B) for values in (starts_of(keys), keys))
     grouping = Grouping.of_ranges(units.query_lengths_U, starts, lengths)
     back = _sentences_back(units, grouping)
     return replace(grouping, distances=back.clip(-MAX_SENTENCES, MAX_SENTENCES) + MAX_SENTENCES)
@@ -279,7 +279,7 @@ def see_distances(units: AttentionUnits) -> Grouping:
 def see_each_before(units: AttentionUnits) -> Grouping:
     """J copies of the queries. Copy j sees the sentence j sentences earlier, or its own if there is none."""
     lengths = units.query_lengths_U
-    starts, indices, numbers = lengths.cumsum() - lengths, np.arange(len(lengths)), units.numbers()
+    starts, indices, numbers = starts_of(lengths), np.arange(len(lengths)), units.numbers()
     # Attention needs a key: where there is no such sentence, the own one is seen, and HAN masks it.
     seen = np.concatenate([np.where(numbers >= j, indices - j, indices) for j in range(1, units.n_before + 1)])
     return Grouping.of_ranges(np.tile(lengths, units.n_before), starts[seen], lengths[seen])

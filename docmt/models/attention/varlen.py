@@ -22,9 +22,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from docmt.instances.storage import offsets_of
 from docmt.models.attention.patterns import Grouping
 from docmt.models.gpus import show_driver_to_triton
+from docmt.ranges import offsets_of
 
 log = logging.getLogger(__name__)
 
