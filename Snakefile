@@ -30,10 +30,13 @@ from docmt.snakemake import cores_per_gpu, training_resources
 from docmt.snakemake_messages import shorten_messages
 from docmt.snakemake_patches import (
     patch_group_errors,
+    patch_job_errors,
+    patch_request_limits,
     patch_scheduler_timer,
     patch_sigterm_deadlock,
-    patch_slurm_plugin,
+    patch_slurm_outages,
     patch_step_cores,
+    patch_unfinished_marks,
 )
 from docmt.snakemake_records import check_records
 from docmt.status.study import describe_failures, describe_results
@@ -48,6 +51,7 @@ patch_sigterm_deadlock()
 patch_group_errors()
 if not workflow.is_main_process:
     patch_step_cores()
+    patch_unfinished_marks()
 
 
 # Files after --configfile are complete. Without such files, the demo's configuration is used.
@@ -133,7 +137,9 @@ onstart:
             "1"  # jobs that share this machine's GPUs wait for each other
         )
     else:
-        patch_slurm_plugin()
+        patch_job_errors()
+        patch_request_limits()
+        patch_slurm_outages()
         try:
             watch_jobs(Path.cwd())
         except UserError as error:

@@ -13,13 +13,13 @@ from typing import Any
 import snakemake_executor_plugin_slurm as plugin
 import snakemake_executor_plugin_slurm_jobstep as jobstep
 from snakemake.jobs import GroupJob
+from snakemake.persistence.file import FilePersistence
 from snakemake.scheduling.job_scheduler import JobScheduler
 
 from docmt.slurm import is_temporary, read_refusal
 from docmt.snakemake import ends_with_user_error
 
-FIRST_PAUSE_SECONDS = 30.0
-MAX_PAUSE_SECONDS = 600.0
+FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 30.0, 600.0
 N_ABSENCES = 3
 """Number of answers without a job after which the job has ended. Slurm forgets jobs minutes after their end."""
 
@@ -68,11 +68,9 @@ def patch_step_cores() -> None:
         jobstep.get_cpu_setting = lambda job, gpu: choose(job, gpu) and f"--cpus-per-task={n_cores}"
 
 
-def patch_slurm_plugin() -> None:
-    """Apply the patches that concern the process which submits jobs."""
-    patch_job_errors()
-    patch_request_limits()
-    patch_slurm_outages()
+def patch_unfinished_marks() -> None:
+    """In a job, keep marks of unfinished outputs, because only Snakemake's main process records their settings."""
+    FilePersistence._unmark_incomplete = lambda self, key: None
 
 
 def patch_job_errors() -> None:
@@ -83,7 +81,7 @@ def patch_job_errors() -> None:
     def report_or_wait(self: Any, job_info: Any, msg: str | None = None, **details: Any) -> None:
         job = job_info.job
         refusal = read_refusal(msg or "")
-        reason = refusal or msg or ""
+        reason = " ".join((refusal or msg or "").split())
         if is_temporary(reason):
             pause = pauses.get(job, FIRST_PAUSE_SECONDS)
             pauses[job] = min(2 * pause, MAX_PAUSE_SECONDS)

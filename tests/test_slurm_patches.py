@@ -13,6 +13,8 @@ import pytest
 import snakemake_executor_plugin_slurm as plugin
 import snakemake_executor_plugin_slurm_jobstep as jobstep
 from snakemake.jobs import GroupJob
+from snakemake.persistence.file import FilePersistence
+from snakemake_interface_executor_plugins.settings import ExecMode
 
 from docmt import snakemake_patches as patches
 
@@ -69,7 +71,7 @@ def test_each_patch_has_a_described_fault():
     root = Path(__file__).parents[1]
     text = " ".join((root / "docs/upstream.md").read_text(encoding="utf-8").split())
     names = re.findall(r"^def (patch_\w+)", (root / "docmt/snakemake_patches.py").read_text("utf-8"), re.MULTILINE)
-    assert set(names) - {"patch_slurm_plugin"} == set(re.findall(r"`(patch_\w+)`", text))
+    assert set(names) == set(re.findall(r"`(patch_\w+)`", text))
     concerned = re.findall(r"This concerns ([\w-]+) (\d[\d.]*\d)", text)
     assert len(concerned) == text.count("## ") - 1, "each section, except the one about another plugin"
     assert [metadata.version(name.lower()) for name, _ in concerned] == [version for _, version in concerned]
@@ -114,11 +116,33 @@ def test_full_queue_is_waited_for(executor, reports, timers, reason, caplog):
     assert f"no place for job 7 yet ({reason}): submitted again in 30 s" in caplog.text
 
 
-def test_absent_controller_is_waited_for(executor, reports, timers):
+def test_absent_controller_is_waited_for(executor, reports, timers, caplog):
     patches.patch_job_errors()
-    message = "Job submission failed with exception: Failed to run sinfo: Unable to contact slurm controller"
+    message = "Job submission failed with exception: Failed to run sinfo: Unable to contact slurm controller\n"
     executor.report_job_error(SimpleNamespace(job=Job(7)), message)
     assert (reports, timers) == ([], [30])
+    assert "slurm controller): submitted again in 30 s" in caplog.text, "one line"
+
+
+def test_jobs_keep_marks_of_unfinished_outputs(monkeypatch):
+    """Outputs of a job whose main process was killed are made again, and not refused for lack of a record."""
+    removed = []
+    monkeypatch.setattr(FilePersistence, "_unmark_incomplete", lambda self, key: removed.append(key))
+    workflow = SimpleNamespace(
+        exec_mode=ExecMode.REMOTE,
+        execution_settings=SimpleNamespace(keep_metadata=True),
+        remote_execution_settings=SimpleNamespace(immediate_submit=False),
+    )
+    persistence = object.__new__(FilePersistence)
+    persistence.dag = SimpleNamespace(workflow=workflow)
+    monkeypatch.setattr(FilePersistence, "_clear_cache", lambda self: None)
+    monkeypatch.setattr(FilePersistence, "_get_key", lambda self, file: file)
+    job = SimpleNamespace(output=["model.pt"])
+    asyncio.run(persistence.finished(job))
+    assert removed == ["model.pt"], "the fault"
+    patches.patch_unfinished_marks()
+    asyncio.run(persistence.finished(job))
+    assert removed == ["model.pt"]
 
 
 def test_other_failures_keep_their_message(executor, reports):

@@ -151,7 +151,7 @@ def test_trainings_share_a_node(study, folder, shell):
     gpus = wait_until(lambda: len(gpus := reserved_gpus(trainers(study))) >= 3 and gpus, what="three trainings at once")
     assert len(set(gpus)) == len(gpus)
     runs = folder / "results/controlled/runs"
-    wait_until(lambda: list((runs / "killed").rglob("step-000000200.pt")), what="a checkpoint")
+    wait_until(lambda: list((runs / "killed").rglob("step-000000200.json")), what="a checkpoint")
     (pid,) = [pid for pid in trainers(study) if "/killed/" in Path(f"/proc/{pid}/cmdline").read_text()]
     os.kill(pid, signal.SIGKILL)
     assert job.finish() == "FAILED"
