@@ -8,6 +8,7 @@ an unfinished training are kept, with their best weights.
 import io
 import logging
 import re
+import shutil
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -193,6 +194,12 @@ class CheckpointFolder:
         # The note first: a kill in between leaves a checkpoint that is not valid, never a note without one.
         self._path(name).with_suffix(".json").unlink(missing_ok=True)
         self._path(name).unlink(missing_ok=True)
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Remove files that a killed training was writing. The caller must hold the lock of the folder."""
+    for path in folder.glob(".*.pt.*"):
+        shutil.rmtree(path)
 
 
 def layout_of(content: Mapping[str, Any]) -> dict[str, Any]:

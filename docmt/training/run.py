@@ -22,6 +22,7 @@ from docmt.models.systems.transformer import Transformer
 from docmt.provenance import describe, fingerprint, write_job_facts
 from docmt.text.pipeline import TextPipeline
 from docmt.text.vocabulary import EOD, Vocabulary
+from docmt.training.checkpoints import remove_unfinished
 from docmt.training.devices import make_fabric
 from docmt.training.lock import FolderLock
 from docmt.training.loggers import make_loggers
@@ -83,6 +84,8 @@ def train(
     kind, used = f"{fabric.world_size} × {fabric.device.type}", fabric.strategy.precision.precision
     log.info("%.2fM parameters, %s, %s", n_parameters / 1e6, kind, used)
     with FolderLock(folder) if fabric.is_global_zero else contextlib.nullcontext():
+        if fabric.is_global_zero:
+            remove_unfinished(folder)
         run = "/".join(files.out.absolute().parts[-4:-1])  # such as `runs/rst_mix/seed1`
         trainer = Trainer(
             model,

@@ -101,6 +101,16 @@ def test_pruned_training_continues_as_if_longer(study_files, tmp_path, whole, ca
     assert other.exists()
 
 
+def test_unfinished_files_are_removed(study_files, eight_updates, tmp_path, whole):
+    """A kill while a checkpoint is written leaves a folder as large as the checkpoint."""
+    shutil.copytree(eight_updates / "checkpoints", tmp_path / "checkpoints")
+    unfinished = checkpoint_folder(tmp_path) / ".step-000000010.pt.a1b2c3d4"
+    unfinished.mkdir()
+    (unfinished / "step-000000010.pt").write_bytes(b"half")
+    assert_same_training(run_training(study_files, tmp_path), whole)
+    assert not unfinished.exists()
+
+
 def damage_best(folder, *steps):
     for step in steps:
         path = folder / f"best-{step:09d}.pt"
