@@ -176,8 +176,8 @@ class NewStudy:
         for name, where, seen in overlaps:
             if seen["seen_documents"] or seen["seen_sources_percent"] >= LEAK_PERCENT:
                 self.warnings.append(
-                    f"{name}: {seen['seen_documents']:,} documents and {seen['seen_sources_percent']:.0f} % of the "
-                    f"source sentences are in the {where} text, too"
+                    f"{name}: {seen['seen_sources_percent']:.0f} % of the source sentences are in the {where} text, "
+                    f"too (documents with more than half: {seen['seen_documents']:,})"
                 )
         return sorted(rows, key=lambda row: list(splits).index(row["split"]))
 

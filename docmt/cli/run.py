@@ -21,7 +21,7 @@ from docmt.cli.init import find_workflow
 from docmt.cli.status import find_configuration, warn_of_other_files
 from docmt.commands import CommandGroup, print_table
 from docmt.config.artifacts.base import Study
-from docmt.config.artifacts.study import STAGES, check_user_files
+from docmt.config.artifacts.study import STAGES, all_artifacts, check_user_files
 from docmt.config.by_hand import describe_by_hand
 from docmt.config.costs import describe_costs
 from docmt.config.loading import load_config, read_config_files
@@ -90,10 +90,6 @@ def run(
         options.remove("--verbose")  # Snakemake would print its internal messages
     workflow = Path.cwd() if Path("workflow/rules").is_dir() else find_workflow()
     options = find_profiles(options, workflow)
-    target_names = [*TARGETS, *STAGES, *itertools.chain.from_iterable(STAGES.values())]
-    for target in targets:
-        if "/" not in target and target not in target_names:
-            raise UserError(f"target {target!r}: not a stage, a rule or a path; {nearest(target, target_names)}")
     changes = changes or []
     files, last_changes = find_configuration(files, directory)
     values = read_config_files(files, [*last_changes, *changes])
@@ -103,6 +99,7 @@ def run(
         check_user_files(study)
         names, merged_changes = configuration_sources(files)
         warn_of_other_files(names)
+    _check_targets(targets, study)
     if last_changes or changes:
         earlier = [change for change in (*merged_changes, *last_changes) if change not in changes]
         head = {"files": names, "--set": [*earlier, *changes]}
@@ -120,9 +117,9 @@ def run(
     if replace:
         os.environ[REPLACE_VARIABLE] = "1"
     if is_plan:
-        planned = _print_plan(call)
+        planned = _print_plan(call, study)
         with chdir(directory):
-            facts = [*describe_costs(study, planned), *describe_by_hand(study, planned)]
+            facts = [*describe_costs(study, planned), *describe_by_hand(study, planned, folder=directory)]
         if facts:
             print("", *facts, sep="\n")
         return
@@ -130,6 +127,17 @@ def run(
     sys.stdout.flush()
     # Replace this process, so that Ctrl-C and cluster signals only reach Snakemake.
     os.execve(sys.executable, call, {**os.environ, JOB_LINES: "" if has_format else "1"})
+
+
+def _check_targets(targets: Sequence[str], study: Study) -> None:
+    """Raise UserError if a target is not a stage, a rule or a path."""
+    names = [*TARGETS, *STAGES, *itertools.chain.from_iterable(STAGES.values())]
+    for target in targets:
+        if "/" not in target and target not in names:
+            hint = nearest(target, names)
+            if target in study.config.report.tables:
+                hint = f"did you mean 'results/tables/{target}.txt'?"
+            raise UserError(f"target {target!r}: not a stage, a rule or a path; {hint}")
 
 
 def _write_merged(values: Mapping[str, Any], head: Mapping[str, Any], directory: Path, *, is_dry: bool) -> Path:
@@ -148,8 +156,11 @@ def _write_merged(values: Mapping[str, Any], head: Mapping[str, Any], directory:
     return merged
 
 
-def _print_plan(call: Sequence[str]) -> set[str]:
-    """Print a dry run's jobs by rule, with one reason per rule. Return the jobs' outputs."""
+def _print_plan(call: Sequence[str], study: Study) -> set[str]:
+    """Print a dry run's jobs by rule, with one reason per rule. Return the jobs' outputs.
+
+    Raises UserError if a target is not a file of the study.
+    """
     done = subprocess.run(
         call, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace", check=False
     )
@@ -160,6 +171,10 @@ def _print_plan(call: Sequence[str]) -> set[str]:
     reasons: dict[str, list[str]] = {}
     for job in jobs:
         reasons.setdefault(job.rule, []).append(shorten_reason(job.reason, makers))
+    unknown = re.search(r"^No rule to produce (\S+)", done.stdout, re.MULTILINE)
+    if unknown:
+        files = [file for artifact in all_artifacts(study) for file in artifact.files]
+        raise UserError(f"target {unknown[1]!r}: not a file of this study; {nearest(unknown[1], files)}")
     if done.returncode:
         sys.stderr.write(done.stdout)
         sys.exit(done.returncode)

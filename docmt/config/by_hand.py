@@ -11,11 +11,11 @@ from docmt.corpora.catalog import find_corpus
 from docmt.corpora.fetching import mirrored
 
 
-def describe_by_hand(study: Study, planned: Container[str] | None = None) -> list[str]:
+def describe_by_hand(study: Study, planned: Container[str] | None = None, *, folder: Path = Path()) -> list[str]:
     """Return lines on the catalog splits that the user has to obtain for a study. Empty if no file is missing.
 
     Files can be in the mirror or in the study folder, which is the working directory. `planned` are the outputs of a
-    run (default: of the whole study).
+    run (default: of the whole study). `folder` is the study folder, as the user's shell names it.
     """
     mirror = study.config.corpora.mirror or os.environ.get(MIRROR_VARIABLE)
     missing: dict[tuple[str, str], list[str]] = {}
@@ -30,13 +30,13 @@ def describe_by_hand(study: Study, planned: Container[str] | None = None) -> lis
             folders.append(Path(mirror, entry.family.mirror_folder))
         manual_files = [name for name in entry.file_names([split]) if not entry.family.files[name].addresses]
         if not all(any(mirrored(folder, name) for folder in folders) for name in manual_files):
-            missing.setdefault((corpus, str(out.parent)), []).append(split)
+            missing.setdefault((corpus, str(folder / out.parent)), []).append(split)
     if not missing:
         return []
     splits = [f"{corpus}/{split}" for (corpus, _), of_corpus in missing.items() for split in of_corpus]
     lines = [f"by hand: {', '.join(sorted(splits))}. To print what to obtain, and where to put it:"]
-    for (corpus, folder), of_corpus in sorted(missing.items()):
-        command = f"docmt corpora fetch --corpus {corpus} --splits $split --out {folder}/$split"
+    for (corpus, corpus_folder), of_corpus in sorted(missing.items()):
+        command = f"docmt corpora fetch --corpus {corpus} --splits $split --out {corpus_folder}/$split"
         if len(of_corpus) == 1:
             command = command.replace("$split", of_corpus[0])
         else:

@@ -352,12 +352,12 @@ HALF_TRANSLATED = "\n\n".join(
 @pytest.mark.parametrize(
     ("files", "warning"),
     [
-        (both_sides("test", lambda lang: blank_lines("train", lang)), "test: 12 documents and 100 % of the source sentences are in the training text"),
+        (both_sides("test", lambda lang: blank_lines("train", lang)), "test: 100 % of the source sentences are in the training text, too (documents with more than half: 12)"),
         (both_sides("dev", lambda lang: 2 * (blank_lines("dev", lang) + "\n")), "dev: 11 documents are copies of earlier documents"),
         ({"data/dev.en": blank_lines("dev", "de"), "data/dev.de": blank_lines("dev", "en")}, "dev: the en text looks like de"),
         ({"data/dev.de": HALF_TRANSLATED}, "dev: 50 % of the target sentences equal"),
         (both_sides("train", lambda lang: plain("train", lang)), "train: no document has a second sentence"),
-        (both_sides("dev", lambda lang: blank_lines("test", lang)), "test: 10 documents and 100 % of the source sentences are in the dev text"),
+        (both_sides("dev", lambda lang: blank_lines("test", lang)), "test: 100 % of the source sentences are in the dev text, too (documents with more than half: 10)"),
         (both_sides("dev", lambda lang: f"<d>\n{plain('dev', lang)}"), "dev: are boundaries between documents missing? Documents: 1, sentences: 22"),
         (both_sides("dev", lambda lang: "".join(f"<d>\n{n} {lang}\n" + "x\n" * 1000 for n in (1, 2))), "Documents: 2, sentences: 2,002"),
         (one_sided(3), "dev: 15 % of the pairs have an empty side: are the files aligned?"),

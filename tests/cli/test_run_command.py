@@ -155,6 +155,10 @@ def test_what_is_no_change_is_refused(change):
     ("words", "message"),
     [
         ("nosuch.yaml", "nosuch.yaml: no such file"),
+        (
+            f"{SMOKE} table_1",
+            "target 'table_1': not a stage, a rule or a path; did you mean 'results/tables/table_1.txt'?",
+        ),
         ("my.yaml corpra", "target 'corpra': not a stage, a rule or a path; did you mean 'corpora'?"),
         ("my.yaml --set decoding.beam_siz=4", "config.decoding.beam_siz: unknown key; did you mean 'beam_size'?"),
         ("--configfile my.yaml", "--configfile: use `docmt run my.yaml`, and --set KEY=VALUE for changes"),
@@ -233,13 +237,23 @@ def test_dry_run_is_a_table_of_rules(tmp_path):
     assert "rule corpora_combine:" in subprocess.run(call, capture_output=True, text=True, check=True).stdout
 
 
+def test_unknown_file_is_named_in_one_line(tmp_path):
+    call = [sys.executable, "-m", "docmt", "run", str(SMOKE), "results/tables/table_11.txt", "-n", "-d", str(tmp_path)]
+    done = subprocess.run(call, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    expected = (
+        "target 'results/tables/table_11.txt': not a file of this study; did you mean 'results/tables/table_1.txt'?"
+    )
+    assert done.stderr == f"docmt: error: {expected}\n"
+
+
 def test_dry_run_names_replaced_models_first(monkeypatch, capsys):
     line = "docmt: this run replaces 1 existing model: mine/base seed 1 (900 updates)"
     job = "rule train:\n    output: model.pt\n    reason: Missing output files\n"
     text = f"{line}\nJob stats:\ntrain 1\n\n{job}\n{line}\n"
     done = subprocess.CompletedProcess([], 0, text)
     monkeypatch.setattr(subprocess, "run", lambda *arguments, **options: done)
-    _print_plan([])
+    _print_plan([], None)
     lines = capsys.readouterr().out.splitlines()
     assert lines[:2] == [line, ""]
     assert [words.split()[0] for words in lines[2:]] == ["rule", "------", "train", "total"]

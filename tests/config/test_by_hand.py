@@ -66,6 +66,13 @@ def test_one_command_covers_a_corpus():
     ]
 
 
+def test_commands_name_the_study_folder():
+    """With `--directory`, the user's shell is elsewhere."""
+    _, *commands = describe_by_hand(Study(load_config(read_config_files([MANUAL]))), folder=Path("studies/one"))
+    assert commands
+    assert all("--out studies/one/resources/corpora/" in command for command in commands)
+
+
 def test_commands_say_what_to_obtain(capsys, tmp_path):
     """The shell of the user runs the line, here with a program that notes its arguments."""
     _, line, _ = describe_by_hand(Study(load_config(read_config_files([MANUAL]))))
@@ -99,7 +106,7 @@ def test_downloadable_corpora_are_not_manual(name):
 @pytest.mark.parametrize(("file", "is_manual"), [(MANUAL, True), (EXAMPLES / "smoke.yaml", False)])
 def test_check_and_dry_run_name_them(command, file, is_manual, monkeypatch, capsys):
     planned = {f"{RESOURCES}/{split}.fetched" for split in ("dev", "test", "train")}
-    monkeypatch.setattr("docmt.cli.run._print_plan", lambda call: planned)
+    monkeypatch.setattr("docmt.cli.run._print_plan", lambda *_: planned)
     assert main([*command, str(file)]) == 0
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("by hand: ")]
     assert len(lines) == is_manual
