@@ -235,7 +235,7 @@ def look(executor, jobs):
 
 @pytest.mark.parametrize("minutes", [0.5, 5, 50])
 def test_jobs_survive_an_outage_and_are_found(executor, monkeypatch, caplog, minutes):
-    """With a look every 30 seconds. Job 2 ends during the outage."""
+    """Snakemake asks Slurm every 30 seconds. Job 2 ends during the outage."""
     n_failures = int(2 * minutes)
     answers = iter([{"1": "RUNNING", "2": "RUNNING"}, *[None] * n_failures, *[{"1": "RUNNING"}] * 4])
     seconds = itertools.count(0, 30)

@@ -197,9 +197,10 @@ class CheckpointFolder:
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Remove files that a killed training was writing. The caller must hold the lock of the folder."""
-    for path in folder.glob(".*.pt.*"):
-        shutil.rmtree(path)
+    """Remove checkpoints and notes that a killed training was writing. The caller must hold the lock of the folder."""
+    for path in folder.iterdir():
+        if path.is_dir() and re.match(r"\.(step|best)-\d+\.(pt|json)\.", path.name):
+            shutil.rmtree(path)
 
 
 def layout_of(content: Mapping[str, Any]) -> dict[str, Any]:

@@ -67,7 +67,7 @@ def test_one_command_covers_a_corpus():
 
 
 def test_commands_name_the_study_folder():
-    """With `--directory`, the user's shell is elsewhere."""
+    """`docmt run --directory` is called from another folder, and the user copies the commands there."""
     _, *commands = describe_by_hand(Study(load_config(read_config_files([MANUAL]))), folder=Path("studies/one"))
     assert commands
     assert all("--out studies/one/resources/corpora/" in command for command in commands)

@@ -107,8 +107,11 @@ def test_unfinished_files_are_removed(study_files, eight_updates, tmp_path, whol
     unfinished = checkpoint_folder(tmp_path) / ".step-000000010.pt.a1b2c3d4"
     unfinished.mkdir()
     (unfinished / "step-000000010.pt").write_bytes(b"half")
+    foreign = checkpoint_folder(tmp_path) / ".notes.pt.txt"
+    foreign.touch()
     assert_same_training(run_training(study_files, tmp_path), whole)
     assert not unfinished.exists()
+    assert foreign.exists()
 
 
 def damage_best(folder, *steps):
