@@ -121,7 +121,7 @@ def test_only_planned_jobs_cost(planned, data, trainings):
 
 @pytest.mark.parametrize(("model", "heads"), [("", []), (f"{RUNS}/g_transformer/seed3/model.pt", ["", "costs"])])
 def test_dry_run_ends_with_planned_costs(model, heads, monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr("docmt.cli.run._print_plan", lambda call: {model} if model else set())
+    monkeypatch.setattr("docmt.cli.run._print_plan", lambda call, study: {model} if model else set())
     path = str(EXAMPLES / "papers/paper_gtransformer.yaml")
     assert main(["run", path, "--dry-run", "--directory", str(tmp_path)]) == 0
     assert [line.partition(":")[0] for line in capsys.readouterr().out.splitlines()] == heads
