@@ -55,8 +55,6 @@ $(TESTED): $(STAMP) requirements-test.lock requirements-test.hashes
 demo: $(STAMP)
 	docmt run config/config.yaml
 	@cat results/report/summary.txt
-	@echo "Tables and pictures: $(CURDIR)/results/report/report.html"
-	@echo "Translations:        $(CURDIR)/results/report/reader.html"
 
 test: $(TESTED)
 	pytest -n logical -m "not slow and not gpu and not slurm"

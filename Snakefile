@@ -1,5 +1,6 @@
 # docmt: from corpora to the report. Targets are described in docs/workflow.md.
 import os
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -39,7 +40,7 @@ from docmt.snakemake_patches import (
     patch_unfinished_marks,
 )
 from docmt.snakemake_records import check_records
-from docmt.status.study import describe_failures, describe_results
+from docmt.status.study import describe_failures, describe_pages, describe_results
 from docmt.utf8 import use_utf8
 
 min_version("9.27")
@@ -144,6 +145,11 @@ onstart:
             watch_jobs(Path.cwd())
         except UserError as error:
             raise WorkflowError(str(error)) from None
+
+
+onsuccess:
+    for line in describe_pages(Path.cwd(), workflow.dag.jobs):
+        print(line, file=sys.stderr)
 
 
 include: "workflow/rules/corpora.smk"

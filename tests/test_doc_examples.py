@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from smoke_study import StudyView
 
 from docmt.cli.main import main
@@ -69,6 +70,18 @@ def test_tutorial_study_is_planned(tutorial, capsys):
         name: sum(config.training[one.recipe].max_steps for one in chain if one) for name, chain in chains.items()
     }
     assert updates == {"sentence": 900, "longer": 1050, "g_transformer": 1050}  # the control has as many
+
+
+def test_tutorial_test_set_is_added():
+    page = read_page("tutorial.md")
+    (study,) = re.findall(r"<!-- file: my.yaml -->\n```yaml\n(.*?)```", page, flags=re.S)
+    (lines,) = re.findall(r"To add a test set,.*?```yaml\n(.*?)```", page, flags=re.S)
+    split, tests = lines.splitlines(keepends=True)
+    study = re.sub(r"^        test: .*\n", rf"\g<0>{split}", study, flags=re.M)
+    study = re.sub(r"^    test: .*\n", tests, study, flags=re.M)
+    config = load_config(yaml.safe_load(study))
+    assert config.datasets["mine"].test == {"test": ["mine/test"], "news": ["mine/news"]}
+    assert set(config.corpora.custom["mine"].splits) == {"train", "dev", "test", "news"}
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from docmt.commands import CommandGroup, OutFile
 from docmt.config.artifacts.base import Study
+from docmt.config.artifacts.runs import trained_runs
 from docmt.config.artifacts.study import check_user_files
 from docmt.config.by_hand import describe_by_hand
 from docmt.config.costs import describe_costs
@@ -53,6 +54,9 @@ def check(*files: Path) -> None:
         raise UserError(message) from None
     counts = {"dataset": len(config.datasets), "system": len(config.systems), "run": len(list_runs(config))}
     words = [f"{n} {noun}{'s' * (n != 1)}" for noun, n in counts.items()]
+    n_trained = len(trained_runs(study))
+    if n_trained < counts["run"]:
+        words[-1] += f", {n_trained} of them with a training"
     print(f"{names}: valid ({', '.join(words)})")
     facts = [*describe_costs(study), *describe_by_hand(study)]
     if facts:

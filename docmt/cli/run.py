@@ -44,7 +44,7 @@ MESSAGE_OPTIONS = ("verbose", "quiet", "printshellcmds", "logger")
 """Snakemake options that select Snakemake's format of messages."""
 SETTING = re.compile(r'"(\w+)": ("[^"]*"|\[[^\]]*\]|[^\s,{}\[\]]+)')
 """Pattern for a key and its value in JSON settings."""
-REASON_WIDTH = 70
+REASON_WIDTH = 160
 """Maximum reason length in a dry run's table, in characters."""
 
 command = CommandGroup("run", usage="Usage: docmt run [CONFIG …] [TARGET …] [OPTION …]")
@@ -215,7 +215,10 @@ def shorten_reason(reason: str, makers: Mapping[str, str]) -> str:
     elif rules:
         text = f"after {', '.join(rules)}"
     elif details:
-        text = f"{reason}: {details}"
+        first, *others = details.split(", ")
+        text = f"{reason}: {first}"
+        if others:
+            text += f" and {len(others)} more"
     else:
         text = reason
     if len(text) > REASON_WIDTH:

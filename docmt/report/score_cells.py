@@ -16,7 +16,7 @@ from docmt.report.numbers import MISSING, format_count, format_score
 from docmt.report.publications import PublishedNumber, find_published
 from docmt.report.settings import ReportSettings
 from docmt.report.summary import ScoreKey
-from docmt.report.tables import Cell, Column, Table, group, label
+from docmt.report.tables import BOLD_NOTE, Cell, Column, Table, group, label
 
 NAN = float("nan")
 MIN_BLEU = 1  # below this, systems do not translate, and no score is highlighted
@@ -250,7 +250,7 @@ def score_table(
     )
     notes = [
         note,
-        "Bold: best." if any(cell.is_best for cell in of_systems) else "",
+        BOLD_NOTE if any(cell.is_best for cell in of_systems) else "",
         describe_marks(tests, settings),
         "°: at chance, as the interval or deviation includes it."
         if any(cell.is_at_chance for cell in of_systems)

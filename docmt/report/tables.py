@@ -15,6 +15,8 @@ from docmt.report.dataframes import Record, is_missing, records
 from docmt.report.numbers import MISSING, format_count, format_score
 
 NOTE_WIDTH = 100
+BOLD_NOTE = "Bold: best."
+"""Sentence of a note about `is_best`, left out where the table is plain text."""
 
 
 @dataclass(frozen=True)
@@ -258,7 +260,8 @@ def to_text(table: Table) -> str:
         return tabulate(table.rows, table.header, "grid", maxcolwidths=list(table.widths), disable_numparse=True)
     # Without `disable_numparse`, tabulate would read cells such as "1e5" or "007" as numbers and rewrite them.
     body = tabulate(table.rows, table.header, "simple", colalign=table.alignments, disable_numparse=True)
-    note = f"\n\n{textwrap.fill(table.note, NOTE_WIDTH)}" if table.note else ""
+    note = table.note.replace(BOLD_NOTE, "").strip()
+    note = f"\n\n{textwrap.fill(note, NOTE_WIDTH)}" if note else ""
     return f"{table.heading}\n\n{body}{note}"
 
 

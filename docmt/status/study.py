@@ -18,6 +18,12 @@ from docmt.snakemake import Workflow, read_workflow, slurm_logs
 from docmt.status.failures import Failure, find_error, find_failures, was_stopped
 from docmt.status.trainings import STATES, Training, read_training, run_name
 
+PAGES = {
+    "results/report/report.html": "tables and pictures",
+    "results/report/reader.html": "translations",
+    "results/claims.txt": "claims",
+}
+"""Files that people open after a run, and what they contain."""
 BAR = 6
 NAME_WIDTH = 36
 LABEL_WIDTH = 50
@@ -93,6 +99,12 @@ def describe_results(folder: Path, plan: Plan) -> str:
     """Return a message on existing results after an interruption, and on how to continue."""
     n_made, n_all = count_results(folder, plan, read_workflow(folder))
     return f"{n_made:,} of {n_all:,} results are made; the same command resumes"
+
+
+def describe_pages(folder: Path, jobs: Iterable[Any]) -> list[str]:
+    """Return one line for each page of the report that is an output of these Snakemake jobs, with its path."""
+    files = {str(file) for job in jobs for file in job.output}
+    return [f"docmt: {title}: {folder / page}" for page, title in PAGES.items() if page in files]
 
 
 def describe_failures(folder: Path, jobs: Iterable[tuple[str, str]]) -> list[str]:

@@ -274,7 +274,8 @@ def test_dry_run_names_replaced_models_first(monkeypatch, capsys):
             "Params have changed since last execution: Union: before: '7b' now: '81'",
             "changed: settings or data of an earlier stage",
         ),
-        (f"Updated input files: {'x' * 99}", f"Updated input files: {'x' * (REASON_WIDTH - 21)}…"),
+        ("Updated input files: a.txt, b.txt, c.txt", "Updated input files: a.txt and 2 more"),
+        (f"Updated input files: {'x' * 199}", f"Updated input files: {'x' * (REASON_WIDTH - 21)}…"),
     ],
 )
 def test_a_reason_is_short(reason, expected):

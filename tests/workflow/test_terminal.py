@@ -30,6 +30,16 @@ def test_run_prints_one_line_per_job(tmp_path):
     assert not JOB_LINE.search(log)
 
 
+def test_run_ends_with_paths_of_pages(study):
+    folder = study.folder / "results/report"
+    (folder / "reader.html").unlink()
+    lines = [f"docmt: tables and pictures: {folder / 'report.html'}", f"docmt: translations: {folder / 'reader.html'}"]
+    planned = study.run("--dry-run")
+    done = study.run()
+    assert [line for line in planned.stderr.splitlines() if line.startswith("docmt: t")] == []
+    assert [line for line in done.stderr.splitlines() if line.startswith("docmt: t")] == lines
+
+
 @pytest.mark.slow
 def test_removed_reference_is_named_last(study, tmp_path):
     changes = {
