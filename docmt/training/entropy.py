@@ -47,7 +47,7 @@ class EntropyMeter:
         query_ND, memory_MD, groupings = arguments
         grouping = groupings(module.pattern)
         assert isinstance(grouping, Grouping), "measured batches are not compiled"
-        query_NHK, key_MHK, _, adjust = module.inputs(query_ND, memory_MD, grouping)
+        query_NHK, key_MHK, _, adjust = module.projections(query_ND, memory_MD, grouping)
         entropy_N = attention_entropy(query_NHK, key_MHK, grouping, adjust)
         # Queries of zero attend evenly to all that they see.
         even_N = attention_entropy(torch.zeros_like(query_NHK), key_MHK, grouping, adjust)

@@ -19,7 +19,7 @@ from torch import Tensor
 from docmt.discourse.dependencies import NO_HEAD
 from docmt.models.attention.layout import AttentionLayout, BatchTrees, CompiledLayout
 from docmt.models.attention.patterns import SIDES
-from docmt.models.attention.varlen import MAX_LENGTH, VarlenInputs, has_short_groups
+from docmt.models.attention.varlen import MAX_LENGTH, VarlenIndexes, has_short_groups
 from docmt.models.batch import NO_LABEL, Batch
 from docmt.models.buffers import BufferSlice, map_leaves, to_buffer
 from docmt.models.settings import ModelSettings
@@ -158,38 +158,38 @@ def fill_layout(layout: CompiledLayout) -> CompiledLayout:
         rows = indexes["src", "padded_row"]
         indexes["src", "padded_row"] = rows // longest * sizes[1] + rows % longest
     groupings = {}
-    for (slot, pattern), inputs in layout.groupings.items():
+    for (slot, pattern), kernel_indexes in layout.groupings.items():
         more = (n_more if side == "before" else 0 for side in SIDES[slot])
-        groupings[slot, pattern] = fill_inputs(inputs, *more)
+        groupings[slot, pattern] = fill_indexes(kernel_indexes, *more)
     n_sentences = 2
     if layout.reads_context:
         n_sentences = layout.n_sentences
     return replace(layout, groupings=groupings, indexes=indexes, n_sentences=n_sentences, padded_sizes=sizes)
 
 
-def fill_inputs(inputs: VarlenInputs, more_queries: int, more_keys: int) -> VarlenInputs:
-    """Return inputs with more queries and keys, in more groups, so that sizes are multiples.
+def fill_indexes(indexes: VarlenIndexes, more_queries: int, more_keys: int) -> VarlenIndexes:
+    """Return indexes with more queries and keys, in more groups, so that sizes are multiples.
 
     Gathered keys are filled up with copies of the last key. Many of these groups have no queries, and some have no
     rows at all.
     """
-    rows, distances = inputs.key_rows_M, inputs.distances_P
+    rows, distances = indexes.key_rows_M, indexes.distances_P
     if rows is not None:
         more_keys = round_up(len(rows), KEYS) - len(rows)
         rows = _append(rows, more_keys, int(rows[-1]))
         distances = None if distances is None else _append(distances, more_keys, int(distances[-1]))
-    n_groups = len(inputs.query_offsets) - 1
-    n_rows = int(max(inputs.query_offsets[-1], inputs.key_offsets[-1]))
-    longest = max(inputs.max_queries, inputs.max_keys)
+    n_groups = len(indexes.query_offsets) - 1
+    n_rows = int(max(indexes.query_offsets[-1], indexes.key_offsets[-1]))
+    longest = max(indexes.max_queries, indexes.max_keys)
     # The bound also keeps the choice of kernels as it would be without more groups, which lower the mean length.
     bound = MAX_LENGTH if has_short_groups(n_rows, n_groups, longest) else round_up(longest, LENGTHS)
     n_more = round_up(n_groups + -(-max(more_queries, more_keys) // ROWS), GROUPS) - n_groups
     query_offsets, key_offsets = (
         torch.cat((offsets, offsets[-1] + torch.from_numpy(_spread(n, n_more)).cumsum(0).int()))
-        for offsets, n in ((inputs.query_offsets, more_queries), (inputs.key_offsets, more_keys))
+        for offsets, n in ((indexes.query_offsets, more_queries), (indexes.key_offsets, more_keys))
     )
     return replace(
-        inputs,
+        indexes,
         query_offsets=query_offsets,
         key_offsets=key_offsets,
         key_rows_M=rows,

@@ -6,14 +6,14 @@ import torch
 from core_fixtures import assert_close
 
 from docmt.models.attention import kernels
-from docmt.models.attention.kernels import PaddedInputs, dense_attention, padded_attention
+from docmt.models.attention.kernels import PaddedIndexes, dense_attention, padded_attention
 from docmt.models.attention.patterns import Grouping
 
 LENGTHS = {"full": ([9, 9], [9, 9]), "ragged": ([9, 5, 7], [9, 5, 7]), "window": ([4, 5, 1], [4, 9, 10])}
 
 
 def attend_padded(query, key, value, grouping):
-    return padded_attention(query, key, value, PaddedInputs.of(grouping))
+    return padded_attention(query, key, value, PaddedIndexes.of(grouping))
 
 
 def attend(attention, grouping, *, seed=0, dtype=torch.float32):

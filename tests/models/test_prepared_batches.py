@@ -8,9 +8,9 @@ from core_fixtures import document_trees, make_batch, make_model, random_documen
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from docmt.models.attention.kernels import PaddedInputs, inputs_for
+from docmt.models.attention.kernels import PaddedIndexes, indexes_for
 from docmt.models.attention.layout import AttentionLayout
-from docmt.models.attention.varlen import VarlenInputs
+from docmt.models.attention.varlen import VarlenIndexes
 from docmt.models.buffers import map_leaves
 from docmt.models.presets import ARCHITECTURES
 from docmt.training.loss import LossModule
@@ -39,7 +39,7 @@ def test_prepared_batch_gives_the_same_loss(architecture, context, monkeypatch):
     expected = LossModule(model, 0.1)(plain)
     prepared.prepare("padded")
     n_tensors = len(tensors_of(prepared))
-    for inputs in (PaddedInputs, VarlenInputs):
+    for inputs in (PaddedIndexes, VarlenIndexes):
         monkeypatch.setattr(inputs, "of", None)
     monkeypatch.setattr(torch, "from_numpy", None)
     assert torch.equal(LossModule(model, 0.1)(prepared), expected)
@@ -77,7 +77,7 @@ def test_a_batch_moves_in_one_copy(is_pinned, monkeypatch):
     assert {tensor.device.type for tensor in tensors_of(moved)} == {"meta"}
     assert [tensor.shape for tensor in tensors_of(moved)] == [tensor.shape for tensor in tensors_of(batch)]
     # An unprepared tensor is still made, for the device of the queries.
-    inputs = inputs_for(moved.layout.grouping("cross", "group"), "padded", torch.device("cpu"))
+    inputs = indexes_for(moved.layout.grouping("cross", "group"), "padded", torch.device("cpu"))
     assert inputs.queries.packed_P.device.type == "cpu"
 
 

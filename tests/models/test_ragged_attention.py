@@ -16,7 +16,7 @@ from plain_layers import join, read
 
 from docmt.models.attention import kernels, patterns, varlen
 from docmt.models.attention.kernels import (
-    PaddedInputs,
+    PaddedIndexes,
     attention_entropy,
     dense_attention,
     padded_attention,
@@ -85,7 +85,7 @@ def test_padded_batches_equal_the_literal_formula(slot, pattern, instances, wind
     inputs = make_inputs(layout, slot)
     grouping = layout.grouping(slot, pattern)
     literal = literal_attention(*inputs, layout, slot, pattern)
-    assert_equal_with_gradients(padded_attention(*inputs, PaddedInputs.of(grouping)), literal, inputs)
+    assert_equal_with_gradients(padded_attention(*inputs, PaddedIndexes.of(grouping)), literal, inputs)
     assert_close(dense_attention(*inputs, grouping), literal)
 
 
@@ -125,7 +125,7 @@ def test_any_list_of_keys_equals_the_dense_mask(groups, is_causal):
     )
     inputs = rows(grouping.n_queries, 1), rows(15, 2), rows(15, 3)
     assert_equal_with_gradients(
-        padded_attention(*inputs, PaddedInputs.of(grouping)), dense_attention(*inputs, grouping), inputs
+        padded_attention(*inputs, PaddedIndexes.of(grouping)), dense_attention(*inputs, grouping), inputs
     )
 
 

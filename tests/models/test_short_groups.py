@@ -22,7 +22,7 @@ from plain_attention import (
 )
 
 from docmt.models.attention import varlen
-from docmt.models.attention.kernels import distances_of, inputs_for, ragged_attention
+from docmt.models.attention.kernels import distances_of, indexes_for, ragged_attention
 from docmt.models.attention.multi_head import MultiHeadAttention
 from docmt.models.presets import ARCHITECTURES
 
@@ -144,13 +144,13 @@ def test_all_patterns_equal_attention_token_by_token(kernels, monkeypatch, slot,
     for n, m in zip(grouping.query_lengths_G.tolist(), grouping.key_lengths_G.tolist(), strict=True):
         seen += [list(range(first, first + (m - n + i + 1 if grouping.is_causal else m))) for i in range(n)]
         first += m
-    *inputs, adjust = part.inputs(query, memory, grouping)
+    *inputs, adjust = part.projections(query, memory, grouping)
     output = ragged_attention(*inputs, grouping, adjust).flatten(1)
     # Once more: each gradient needs a graph of its own.
-    query_NHK, key_MHK, value_MHK, adjust = part.inputs(query, memory, grouping)
+    query_NHK, key_MHK, value_MHK, adjust = part.projections(query, memory, grouping)
     key_PHK, value_PHK = (rows[torch.from_numpy(grouping.key_rows)] for rows in (key_MHK, value_MHK))
     if adjust is not None:
-        key_PHK, value_PHK = adjust(key_PHK, value_PHK, distances_of(inputs_for(grouping, "varlen", query.device)))
+        key_PHK, value_PHK = adjust(key_PHK, value_PHK, distances_of(indexes_for(grouping, "varlen", query.device)))
     expected = attend_plainly(
         len(seen), HEADS, lambda i, _: seen[i],
         lambda i, j, h: query_NHK[i, h] @ key_PHK[j, h] / math.sqrt(query_NHK.shape[2]),

@@ -20,16 +20,16 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from docmt.models.attention.patterns import Grouping
-from docmt.models.attention.varlen import Adjust, VarlenInputs, attend_packed, find_flash, optional_tensor
+from docmt.models.attention.varlen import Adjust, VarlenIndexes, attend_packed, find_flash, optional_tensor
 from docmt.models.buffers import map_leaves
 from docmt.models.gpus import CAPABILITY_WITH_BFLOAT16
 from docmt.ranges import starts_of
 
 Kernel = Literal["varlen", "padded"]
 """Implementation of ragged attention."""
-AnyGrouping = Grouping | VarlenInputs
+AnyGrouping = Grouping | VarlenIndexes
 """Grouping for a batch, in plain or compiled code."""
-AttentionInputs = tuple[Tensor, Tensor, Tensor, Adjust | None]
+Projections = tuple[Tensor, Tensor, Tensor, Adjust | None]
 """Queries [N, H, K], keys and values [M, H, K], and an adjustment, or None where keys do not depend on the query group.
 """
 
@@ -129,8 +129,8 @@ class PaddedRows:
 
 
 @dataclass(frozen=True)
-class PaddedInputs:
-    """Index tensors for padded attention. Distances are per padded key, positions as in `VarlenInputs`."""
+class PaddedIndexes:
+    """Index tensors for padded attention. Distances are per padded key, positions as in `VarlenIndexes`."""
 
     batches: tuple[PaddedBatch, ...]
     queries: PaddedRows
@@ -140,7 +140,7 @@ class PaddedInputs:
     is_causal: bool
 
     @classmethod
-    def of(cls, grouping: Grouping) -> "PaddedInputs":
+    def of(cls, grouping: Grouping) -> "PaddedIndexes":
         """Return the index tensors for a grouping, on the CPU."""
         lengths = grouping.query_lengths_G, grouping.key_lengths_G
         batches = _batch_groups(*lengths)
@@ -164,13 +164,13 @@ class PaddedInputs:
         return first is None or first.device == device
 
 
-def inputs_for(grouping: Grouping, kernel: Kernel, device: torch.device) -> Any:
-    """Return the `VarlenInputs` or `PaddedInputs` for a grouping on a device, kept in the grouping."""
-    inputs = grouping.kernel_inputs.get(kernel)
-    if inputs is None or not inputs.is_on(device):
-        inputs_on_cpu = VarlenInputs.of(grouping) if kernel == "varlen" else PaddedInputs.of(grouping)
-        inputs = grouping.kernel_inputs[kernel] = map_leaves(inputs_on_cpu, lambda tensor: tensor.to(device))
-    return inputs
+def indexes_for(grouping: Grouping, kernel: Kernel, device: torch.device) -> Any:
+    """Return the `VarlenIndexes` or `PaddedIndexes` for a grouping on a device, kept in the grouping."""
+    indexes = grouping.kernel_indexes.get(kernel)
+    if indexes is None or not indexes.is_on(device):
+        indexes_on_cpu = VarlenIndexes.of(grouping) if kernel == "varlen" else PaddedIndexes.of(grouping)
+        indexes = grouping.kernel_indexes[kernel] = map_leaves(indexes_on_cpu, lambda tensor: tensor.to(device))
+    return indexes
 
 
 def _batch_groups(query_lengths: np.ndarray, key_lengths: np.ndarray) -> list[np.ndarray]:
@@ -219,26 +219,26 @@ def ragged_attention(
     query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: AnyGrouping, adjust: Adjust | None = None
 ) -> Tensor:
     """Softmax attention from query groups to their own lists of at least one key. [N, H, K]."""
-    inputs = kernel_inputs_of(grouping, query_NHK)
-    if isinstance(inputs, PaddedInputs):
-        return padded_attention(query_NHK, key_MHK, value_MHK, inputs, adjust)
-    if isinstance(grouping, Grouping) and inputs.key_rows_M is None and len(grouping.key_rows) < len(key_MHK):
+    indexes = kernel_indexes_of(grouping, query_NHK)
+    if isinstance(indexes, PaddedIndexes):
+        return padded_attention(query_NHK, key_MHK, value_MHK, indexes, adjust)
+    if isinstance(grouping, Grouping) and indexes.key_rows_M is None and len(grouping.key_rows) < len(key_MHK):
         # The backward pass leaves the gradients of rows beyond the last group as they are in memory.
         key_MHK, value_MHK = (rows[: len(grouping.key_rows)] for rows in (key_MHK, value_MHK))
-    return attend_packed((query_NHK[:, None], key_MHK[:, None], value_MHK[:, None]), inputs, adjust)
+    return attend_packed((query_NHK[:, None], key_MHK[:, None], value_MHK[:, None]), indexes, adjust)
 
 
-def kernel_inputs_of(grouping: AnyGrouping, query_NHK: Tensor) -> VarlenInputs | PaddedInputs:
+def kernel_indexes_of(grouping: AnyGrouping, query_NHK: Tensor) -> VarlenIndexes | PaddedIndexes:
     """Return the index tensors that `ragged_attention` reads for these queries."""
-    if isinstance(grouping, VarlenInputs):
+    if isinstance(grouping, VarlenIndexes):
         return grouping
-    return inputs_for(grouping, kernel_for(query_NHK.device, query_NHK.dtype, query_NHK.shape[2]), query_NHK.device)
+    return indexes_for(grouping, kernel_for(query_NHK.device, query_NHK.dtype, query_NHK.shape[2]), query_NHK.device)
 
 
-def distances_of(inputs: VarlenInputs | PaddedInputs) -> Tensor:
+def distances_of(indexes: VarlenIndexes | PaddedIndexes) -> Tensor:
     """Return the key distances, int64 [P]. Only for patterns with distances."""
-    assert inputs.distances_P is not None, "asked for only where the pattern says them"
-    return inputs.distances_P
+    assert indexes.distances_P is not None, "asked for only where the pattern says them"
+    return indexes.distances_P
 
 
 def dense_attention(query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: Grouping) -> Tensor:
@@ -250,44 +250,44 @@ def dense_attention(query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, group
 
 
 def padded_attention(
-    query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, inputs: PaddedInputs, adjust: Adjust | None = None
+    query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, indexes: PaddedIndexes, adjust: Adjust | None = None
 ) -> Tensor:
     """Ragged attention with padded batches of groups that have similar sizes."""
-    query_PHK = _pad_rows(query_NHK, inputs.queries)
-    key_PHK, value_PHK = _pad_rows(key_MHK, inputs.keys), _pad_rows(value_MHK, inputs.keys)
+    query_PHK = _pad_rows(query_NHK, indexes.queries)
+    key_PHK, value_PHK = _pad_rows(key_MHK, indexes.keys), _pad_rows(value_MHK, indexes.keys)
     if adjust is not None:
-        key_PHK, value_PHK = adjust(key_PHK, value_PHK, distances_of(inputs))
+        key_PHK, value_PHK = adjust(key_PHK, value_PHK, distances_of(indexes))
     outputs = []
-    for batch, query, key, value in _split_batches(inputs, query_PHK, key_PHK, value_PHK):
-        output_gHqK = _batch_attention(query, key, value, batch, inputs.is_causal)
+    for batch, query, key, value in _split_batches(indexes, query_PHK, key_PHK, value_PHK):
+        output_gHqK = _batch_attention(query, key, value, batch, indexes.is_causal)
         outputs.append(output_gHqK.transpose(1, 2).flatten(0, 1))
-    return _unpad_rows(outputs[0] if len(outputs) == 1 else torch.cat(outputs), inputs.queries)
+    return _unpad_rows(outputs[0] if len(outputs) == 1 else torch.cat(outputs), indexes.queries)
 
 
 @torch.no_grad()
 def attention_entropy(query_NHK: Tensor, key_MHK: Tensor, grouping: Grouping, adjust: Adjust | None = None) -> Tensor:
     """Return the entropy in bits of attention weights averaged over heads (G-Transformer, §3.2), float32 [N]."""
-    inputs: PaddedInputs = inputs_for(grouping, "padded", query_NHK.device)
+    indexes: PaddedIndexes = indexes_for(grouping, "padded", query_NHK.device)
     # Entropies are sums of many small terms, so they are computed in float32 also where the model has half precision.
-    query_PHK, key_PHK = _pad_rows(query_NHK.float(), inputs.queries), _pad_rows(key_MHK.float(), inputs.keys)
+    query_PHK, key_PHK = _pad_rows(query_NHK.float(), indexes.queries), _pad_rows(key_MHK.float(), indexes.keys)
     if adjust is not None:
-        key_PHK, _ = adjust(key_PHK, key_PHK, distances_of(inputs))
+        key_PHK, _ = adjust(key_PHK, key_PHK, distances_of(indexes))
     entropies = []
-    for batch, query, key, _ in _split_batches(inputs, query_PHK, key_PHK, key_PHK):
+    for batch, query, key, _ in _split_batches(indexes, query_PHK, key_PHK, key_PHK):
         # The paper averages the weights over heads before the entropy, which differs from the mean of entropies.
         with torch.autocast(query.device.type, enabled=False):
             weights_gqk = _weights(query, key, batch.bias_gqk, batch.n_ahead).mean(1)
         # `entr` gives 0 for weight 0, where −w · log w would be NaN. It is in nats.
         entropies.append(torch.special.entr(weights_gqk).sum(-1).flatten() / math.log(2))
-    return _unpad_rows(torch.cat(entropies), inputs.queries)
+    return _unpad_rows(torch.cat(entropies), indexes.queries)
 
 
 def _split_batches(
-    inputs: PaddedInputs, query_PHK: Tensor, key_PHK: Tensor, value_PHK: Tensor
+    indexes: PaddedIndexes, query_PHK: Tensor, key_PHK: Tensor, value_PHK: Tensor
 ) -> Iterator[tuple[PaddedBatch, Tensor, Tensor, Tensor]]:
     """Yield padded batches with their [g, H, q or k, K] views."""
     first_query = first_key = 0
-    for batch in inputs.batches:
+    for batch in indexes.batches:
         g, n, m = batch.n_groups, batch.n_queries, batch.n_keys
         query = query_PHK[first_query : first_query + g * n].unflatten(0, (g, n)).transpose(1, 2)
         key = key_PHK[first_key : first_key + g * m].unflatten(0, (g, m)).transpose(1, 2)

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from docmt.discourse.dependencies import NO_HEAD, number_through
-from docmt.models.attention.kernels import Kernel, inputs_for
+from docmt.models.attention.kernels import Kernel, indexes_for
 from docmt.models.attention.patterns import (
     SIDES,
     AttentionUnits,
@@ -34,7 +34,7 @@ from docmt.models.attention.patterns import (
     positions_within,
     sum_instances,
 )
-from docmt.models.attention.varlen import VarlenInputs
+from docmt.models.attention.varlen import VarlenIndexes
 from docmt.models.buffers import map_leaves
 from docmt.models.settings import Context, ModelSettings, Positions
 from docmt.ranges import expand_ranges, starts_of
@@ -371,7 +371,7 @@ class AttentionLayout:
         for side, kind in self.index_kinds():
             self.index(side, kind, CPU)
         for slot, part in self.attention_parts():
-            inputs_for(self.grouping(slot, part), kernel, CPU)
+            indexes_for(self.grouping(slot, part), kernel, CPU)
 
 
 @dataclass
@@ -383,7 +383,7 @@ class CompiledLayout:
     positions. `table_TD`, float32, has at least as many position vectors as needed.
     """
 
-    groupings: dict[tuple[Slot, str], VarlenInputs]
+    groupings: dict[tuple[Slot, str], VarlenIndexes]
     indexes: dict[tuple[Side, IndexKind], Tensor]
     n_sentences: int
     padded_sizes: tuple[int, int, int]
@@ -401,10 +401,11 @@ class CompiledLayout:
         groupings = {}
         for slot, pattern in layout.attention_parts():
             grouping = layout.grouping(slot, pattern)
-            inputs = inputs_for(grouping, "varlen", device)
-            if inputs.key_rows_M is None and pattern not in IN_ORDER:
-                inputs = replace(inputs, key_rows_M=torch.arange(len(grouping.key_rows), device=device))
-            groupings[slot, pattern] = inputs
+            kernel_indexes = indexes_for(grouping, "varlen", device)
+            if kernel_indexes.key_rows_M is None and pattern not in IN_ORDER:
+                key_rows_M = torch.arange(len(grouping.key_rows), device=device)
+                kernel_indexes = replace(kernel_indexes, key_rows_M=key_rows_M)
+            groupings[slot, pattern] = kernel_indexes
         indexes = {kind: layout.index(*kind, device) for kind in kinds}
         n_instances, longest, most_sentences = layout.padded_sizes
         # torch.compile specializes size 1, so sizes are at least 2. Padding changes nothing.
@@ -412,7 +413,7 @@ class CompiledLayout:
         facts = layout.n_sentences, sizes, layout.reads_context
         return cls(groupings, indexes, *facts, layout.settings.positions, table_TD)
 
-    def grouping(self, slot: Slot, pattern: str) -> VarlenInputs:
+    def grouping(self, slot: Slot, pattern: str) -> VarlenIndexes:
         return self.groupings[slot, pattern]
 
     def positions(self, side: Side, device: torch.device, *, within: Positions | None = None) -> Tensor:

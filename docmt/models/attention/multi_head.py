@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from docmt.errors import UserError
-from docmt.models.attention.kernels import AnyGrouping, AttentionInputs, kernel_inputs_of, ragged_attention
+from docmt.models.attention.kernels import AnyGrouping, Projections, kernel_indexes_of, ragged_attention
 from docmt.models.attention.patterns import MAX_SENTENCES, NO_GATE, PATTERNS, Fusion
-from docmt.models.attention.varlen import VarlenInputs, attend_packed, unpack
+from docmt.models.attention.varlen import VarlenIndexes, attend_packed, unpack
 from docmt.models.numerics import product_dtype
 
 Groupings = Callable[[str], AnyGrouping]
@@ -70,19 +70,19 @@ class MultiHeadAttention(nn.Module):
     def forward(self, query_ND: Tensor, memory_MD: Tensor | None, groupings: Groupings) -> Tensor:
         """Attend from `query_ND` to `memory_MD`, or to itself without a memory. Returns [N, D]."""
         grouping = groupings(self.pattern)
-        if self.distances is None and isinstance(grouping, VarlenInputs):
+        if self.distances is None and isinstance(grouping, VarlenIndexes):
             return self.out(attend_packed(self.project_packed(query_ND, memory_MD), grouping).flatten(1))
-        query_NHK, key_MHK, value_MHK, adjust = self.inputs(query_ND, memory_MD, grouping)
+        query_NHK, key_MHK, value_MHK, adjust = self.projections(query_ND, memory_MD, grouping)
         output_NHK = ragged_attention(query_NHK, key_MHK, value_MHK, grouping, adjust)
         if self.distances is not None:
             output_NHK = self.distances.finish(output_NHK)
         return self.out(output_NHK.flatten(1))
 
-    def inputs(self, query_ND: Tensor, memory_MD: Tensor | None, grouping: AnyGrouping) -> AttentionInputs:
+    def projections(self, query_ND: Tensor, memory_MD: Tensor | None, grouping: AnyGrouping) -> Projections:
         """Return queries, keys and values, with distances where the pattern has them."""
         if self.distances is None:
             return *self.project(query_ND, memory_MD), None
-        return self.distances.inputs(self, query_ND, memory_MD, grouping)
+        return self.distances.projections(self, query_ND, memory_MD, grouping)
 
     def project(self, query_ND: Tensor, memory_MD: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """Return queries [N, H, K], and keys and values [M, H, K]. Without a memory, all come from the queries."""
@@ -129,10 +129,10 @@ class MultiHeadAttention(nn.Module):
 class Distances(nn.Module, ABC):
     """Parameters and computations that make attention depend on the key distances in the pattern's grouping."""
 
-    def inputs(
+    def projections(
         self, part: MultiHeadAttention, query_ND: Tensor, memory_MD: Tensor | None, grouping: AnyGrouping
-    ) -> AttentionInputs:
-        """Return queries, keys and values, see `MultiHeadAttention.inputs`."""
+    ) -> Projections:
+        """Return queries, keys and values, see `MultiHeadAttention.projections`."""
         return *part.project(query_ND, memory_MD), self.add
 
     @abstractmethod
@@ -190,14 +190,14 @@ class TokenDistances(Distances):
             nn.init.xavier_uniform_(head)
 
     @override
-    def inputs(
+    def projections(
         self, part: MultiHeadAttention, query_ND: Tensor, memory_MD: Tensor | None, grouping: AnyGrouping
-    ) -> AttentionInputs:
+    ) -> Projections:
         """Return near and far versions of keys and values. Later sentences see the far version."""
         # Cross-attention has no order of words between query and key.
         assert memory_MD is None, "of self-attention only"
         query, key, value = part.project(query_ND, None)
-        positions_N = kernel_inputs_of(grouping, query).positions_N
+        positions_N = kernel_indexes_of(grouping, query).positions_N
         assert positions_N is not None, "this pattern gives positions"
         query, near, value = self.extend(query, key, value, positions_N)
         # As in Transformer-XL, the states of earlier sentences are constants. The projections still get gradients.

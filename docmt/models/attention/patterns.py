@@ -84,7 +84,7 @@ class Grouping:
         is_causal: true if query j in a group with n queries and m keys sees only its first m − n + j + 1 keys.
         distances: int64 array like `key_rows`, key distances for attentions that read them, otherwise None.
         positions_N: int64 array, query positions in the instance. None if not needed.
-        kernel_inputs: index tensors by kernel on the last device, computed and read by `kernels.py`.
+        kernel_indexes: index tensors by kernel on the last device, computed and read by `kernels.py`.
     """
 
     query_lengths_G: np.ndarray
@@ -93,7 +93,7 @@ class Grouping:
     is_causal: bool
     distances: np.ndarray | None = None
     positions_N: np.ndarray | None = None
-    kernel_inputs: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    kernel_indexes: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of_ranges(

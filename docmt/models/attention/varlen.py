@@ -43,7 +43,7 @@ Adjust = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
 @dataclass
-class VarlenInputs:
+class VarlenIndexes:
     """Grouping on a device: index tensors for variable-length kernels.
 
     Attributes:
@@ -62,7 +62,7 @@ class VarlenInputs:
     is_causal: bool
 
     @classmethod
-    def of(cls, grouping: Grouping) -> "VarlenInputs":
+    def of(cls, grouping: Grouping) -> "VarlenIndexes":
         """Return the index tensors for a grouping, on the CPU."""
         # Flash attention takes int32 offsets only.
         queries, keys = (offsets_of(n).astype(np.int32) for n in (grouping.query_lengths_G, grouping.key_lengths_G))
@@ -95,19 +95,19 @@ def unpack(parts: Sequence[Tensor]) -> tuple[Tensor, ...]:
     return tuple(rows for part in parts for rows in part.unbind(1))
 
 
-def attend_packed(parts: Sequence[Tensor], inputs: VarlenInputs, adjust: Adjust | None = None) -> Tensor:
+def attend_packed(parts: Sequence[Tensor], indexes: VarlenIndexes, adjust: Adjust | None = None) -> Tensor:
     """Softmax attention from query groups to their keys, [N, H, K], from packed tensors."""
-    if inputs.key_rows_M is not None or adjust is not None:
+    if indexes.key_rows_M is not None or adjust is not None:
         query_N1HK, *memory = parts if len(parts) > 1 else parts[0].split((1, 2), 1)
-        if inputs.key_rows_M is not None:
-            memory = [rows.index_select(0, inputs.key_rows_M) for rows in memory]
+        if indexes.key_rows_M is not None:
+            memory = [rows.index_select(0, indexes.key_rows_M) for rows in memory]
         if adjust is not None:
-            assert inputs.distances_P is not None, "the pattern has distances"
+            assert indexes.distances_P is not None, "the pattern has distances"
             key_PHK, value_PHK = unpack(memory)
-            memory = [rows[:, None] for rows in adjust(key_PHK, value_PHK, inputs.distances_P)]
+            memory = [rows[:, None] for rows in adjust(key_PHK, value_PHK, indexes.distances_P)]
         parts = [query_N1HK, *memory]
-    offsets = inputs.query_offsets, inputs.key_offsets, inputs.max_queries, inputs.max_keys
-    return _attend(list(parts), *offsets, inputs.is_causal)[0]
+    offsets = indexes.query_offsets, indexes.key_offsets, indexes.max_queries, indexes.max_keys
+    return _attend(list(parts), *offsets, indexes.is_causal)[0]
 
 
 @functools.cache

@@ -29,7 +29,7 @@ from docmt.models.settings import ModelSettings, Positions
 from docmt.text.vocabulary import BOS, N_SPECIALS
 
 
-class Inputs(nn.Module):
+class PositionEmbedding(nn.Module):
     """Positions and norm on one side. Without parameters, unless the settings ask for learned vectors or a norm.
 
     The first `n_sentences` sentences in an instance have learned vectors, added to all their words.
@@ -88,8 +88,8 @@ class Transformer(nn.Module):
         self.embedding = nn.Embedding(n_symbols, settings.width)
         # With this spread and the factor √D in `_add_positions`, embeddings have unit variance, as in fairseq.
         nn.init.normal_(self.embedding.weight, std=settings.width**-0.5)
-        self.src_inputs = Inputs(settings, n_sentences=settings.form.learned_sentences)
-        self.tgt_inputs = Inputs(settings)
+        self.src_inputs = PositionEmbedding(settings, n_sentences=settings.form.learned_sentences)
+        self.tgt_inputs = PositionEmbedding(settings)
         self.output_bias = nn.Parameter(torch.zeros(n_symbols)) if settings.form.output_bias else None
         n = settings.encoder_layers
         patterns = [settings.encoder_attention.pattern(i, n) for i in range(n)]
@@ -133,19 +133,19 @@ class Transformer(nn.Module):
         return self.decoder_norm(hidden_ND)
 
     def _embed(self, tokens_N: Tensor, layout: AnyLayout, side: Side, *, within: Positions | None = None) -> Tensor:
-        inputs = self.tgt_inputs if side == "tgt" else self.src_inputs
+        embedding = self.tgt_inputs if side == "tgt" else self.src_inputs
         if isinstance(layout, CompiledLayout):
-            table_TD = layout.table_TD if inputs.positions is None else inputs.positions.weight
+            table_TD = layout.table_TD if embedding.positions is None else embedding.positions.weight
         else:
             n_positions = layout.n_positions(side, within=within)
             self.settings.form.check_positions(n_positions)
-            table_TD = inputs.table(n_positions, tokens_N.device)
+            table_TD = embedding.table(n_positions, tokens_N.device)
         positions_N = layout.positions(side, tokens_N.device, within=within)
-        has_numbers = inputs.sentences is not None and side == "src"
+        has_numbers = embedding.sentences is not None and side == "src"
         numbers_N = None
         if has_numbers:
             numbers_N = layout.index("src", "number", tokens_N.device)
-        return self._add_positions(inputs, tokens_N, positions_N, table_TD, numbers_N)
+        return self._add_positions(embedding, tokens_N, positions_N, table_TD, numbers_N)
 
     def embed(self, tokens_N: Tensor, positions_N: Tensor, *, n_positions: int) -> Tensor:
         """Return scaled embeddings for target tokens plus positions, with dropout, [N, D].
@@ -157,12 +157,19 @@ class Transformer(nn.Module):
         )
 
     def _add_positions(
-        self, inputs: Inputs, tokens_N: Tensor, positions_N: Tensor, table_TD: Tensor, numbers_N: Tensor | None = None
+        self,
+        embedding: PositionEmbedding,
+        tokens_N: Tensor,
+        positions_N: Tensor,
+        table_TD: Tensor,
+        numbers_N: Tensor | None = None,
     ) -> Tensor:
         hidden_ND = self.embedding(tokens_N) * math.sqrt(self.settings.width)
         if self.settings.form.zero_start:
             hidden_ND = hidden_ND.masked_fill((tokens_N == BOS)[:, None], 0)
-        return dropout(inputs(hidden_ND, positions_N, table_TD, numbers_N), self.settings.dropout, inputs.training)
+        return dropout(
+            embedding(hidden_ND, positions_N, table_TD, numbers_N), self.settings.dropout, embedding.training
+        )
 
     @property
     def encoder_layers(self) -> list[EncoderLayer]:
