@@ -35,7 +35,7 @@ class StoredSide(NamedTuple):
     """One side of a text. Token ids are on disk, because large corpora do not fit in memory."""
 
     path: Path  # `.npy` file, int32 [N], sentences as `<s> w1 … wn </s>`
-    lengths: np.ndarray  # int32 [sentences], tokens with marks
+    lengths: np.ndarray  # int32 [sentences], tokens with boundary tokens
     n_unknown: int
 
     def take(self, is_taken: np.ndarray) -> "StoredSide":

@@ -1,4 +1,4 @@
-"""Packed instance arrays for batches, sentence marks, and documents as single sentences.
+"""Packed instance arrays for batches, boundary tokens, and documents as single sentences.
 
 Shape letters: S packed source tokens, N packed target tokens, G sentences, B instances.
 """
@@ -19,8 +19,8 @@ from docmt.text.vocabulary import BOS, EOS, Vocabulary
 class BoundaryTokens:
     """Token ids before and after a sentence's words in model input. A target always ends in `</s>`.
 
-    Instances are stored with `<s>` and `</s>`. Cross-task pre-training (§2.3) instead marks sentences with language
-    tags, as instructions for a multi-task model (Johnson et al. 2017). Pretrained models have other marks.
+    Instances are stored with `<s>` and `</s>`. In cross-task pre-training (§2.3), language tags are boundary tokens, as
+    instructions for a multi-task model (Johnson et al. 2017). Pretrained models have others.
     """
 
     src_before: tuple[int, ...] = (BOS,)
@@ -39,7 +39,7 @@ class BoundaryTokens:
                 return vocabulary.tag(langs[symbol])
             return vocabulary.find(symbol)
 
-        return cls(**{name: tuple(map(find, marks)) for name, marks in symbols.items()})
+        return cls(**{name: tuple(map(find, names)) for name, names in symbols.items()})
 
     def around(self, side: Literal["src", "tgt"]) -> tuple[tuple[int, ...], tuple[int, ...]]:
         if side == "src":
@@ -47,12 +47,12 @@ class BoundaryTokens:
         return self.tgt_before, (EOS,)
 
     def wrap(self, words: Iterable[int], side: Literal["src", "tgt"]) -> np.ndarray:
-        """Return a sentence's words with marks, int32."""
+        """Return a sentence's words with boundary tokens, int32."""
         before, after = self.around(side)
         return np.array([*before, *words, *after], dtype=np.int32)
 
     def join(self, sentences: Iterable[np.ndarray], side: Literal["src", "tgt"]) -> np.ndarray:
-        """Return sentences with marks as one sentence with marks, int32."""
+        """Return sentences as one sentence, all with boundary tokens, int32."""
         before, after = self.around(side)
         words = (sentence[len(before) : len(sentence) - len(after)] for sentence in sentences)
         return self.wrap(chain.from_iterable(words), side)
@@ -63,7 +63,7 @@ class PackedSentences:
     """Consecutive sentences in instances, as arguments for `docmt.models.batch.pack`."""
 
     src_tokens_S: np.ndarray  # int32, sentences as `<s> w1 … wn </s>`
-    src_lengths_G: np.ndarray  # int64, tokens per sentence, including marks
+    src_lengths_G: np.ndarray  # int64, tokens per sentence, including boundary tokens
     tgt_tokens_N: np.ndarray
     tgt_lengths_G: np.ndarray
     counts_B: np.ndarray  # int64, sentences per instance
@@ -75,10 +75,10 @@ class PackedSentences:
         tgt_lengths_G = np.array(list(map(len, tgt)))
         return cls(np.concatenate(src), src_lengths_G, np.concatenate(tgt), tgt_lengths_G, counts_B)
 
-    def with_boundaries(self, marks: BoundaryTokens) -> "PackedSentences":
-        """Replace `<s>` and `</s>` by other marks."""
-        src = _with_boundaries(self.src_tokens_S, self.src_lengths_G, *marks.around("src"))
-        tgt = _with_boundaries(self.tgt_tokens_N, self.tgt_lengths_G, *marks.around("tgt"))
+    def with_boundaries(self, boundaries: BoundaryTokens) -> "PackedSentences":
+        """Replace `<s>` and `</s>` by other boundary tokens."""
+        src = _with_boundaries(self.src_tokens_S, self.src_lengths_G, *boundaries.around("src"))
+        tgt = _with_boundaries(self.tgt_tokens_N, self.tgt_lengths_G, *boundaries.around("tgt"))
         return PackedSentences(*src, *tgt, self.counts_B, self.masked_G)
 
 
@@ -119,17 +119,17 @@ def as_sentences(instance_set: InstanceSet) -> InstanceSet:
 def _with_boundaries(
     tokens: np.ndarray, lengths_G: np.ndarray, before: Sequence[int], after: Sequence[int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Replace the first and last tokens of sentences by other marks. Returns tokens and lengths."""
+    """Replace the first and last tokens of sentences by other boundary tokens. Returns tokens and lengths."""
     words_G = lengths_G - 2
-    marked_G = words_G + len(before) + len(after)
-    # Loop over marks, since there are few marks and many sentences.
-    ends_G = np.cumsum(marked_G)
-    starts_G = ends_G - marked_G
-    marked = np.empty(int(marked_G.sum()), dtype=tokens.dtype)
-    for position, mark in enumerate(before):
-        marked[starts_G + position] = mark
-    for position, mark in enumerate(reversed(after), start=1):
-        marked[ends_G - position] = mark
+    packed_lengths_G = words_G + len(before) + len(after)
+    # Loop over boundary tokens, since a sentence has few, but there are many sentences.
+    ends_G = np.cumsum(packed_lengths_G)
+    starts_G = ends_G - packed_lengths_G
+    packed = np.empty(int(packed_lengths_G.sum()), dtype=tokens.dtype)
+    for position, token in enumerate(before):
+        packed[starts_G + position] = token
+    for position, token in enumerate(reversed(after), start=1):
+        packed[ends_G - position] = token
     first_words = starts_of(lengths_G) + 1
-    marked[expand_ranges(starts_G + len(before), words_G)] = tokens[expand_ranges(first_words, words_G)]
-    return marked, marked_G
+    packed[expand_ranges(starts_G + len(before), words_G)] = tokens[expand_ranges(first_words, words_G)]
+    return packed, packed_lengths_G

@@ -128,7 +128,7 @@ class Noise:
     def mask_words(self, tokens_N: np.ndarray, lengths_G: np.ndarray, generator: np.random.Generator) -> np.ndarray:
         """Select words with `mask_ratio`, and replace them by `[MASK2]`, a random word or the same word."""
         settings, symbols = self.settings, self.symbols
-        # The first and last tokens of sentences are marks, which stay.
+        # The first and last tokens of sentences are boundary tokens, which stay.
         is_word = np.ones(len(tokens_N), dtype=bool)
         ends = np.cumsum(lengths_G)
         is_word[ends - 1] = False

@@ -36,7 +36,7 @@ TREE_ARRAYS = {"edu_offsets": np.int64, "sentence_edus": np.int64, "edu_heads": 
 class InstanceTrees:
     """Source EDUs and their trees, cut to instances, int64.
 
-    EDU e is src_tokens[edu_offsets[e] : edu_offsets[e + 1]]. A sentence's first and last EDU contain the marks `<s>`
+    EDU e is src_tokens[edu_offsets[e] : edu_offsets[e + 1]]. A sentence's first and last EDU contain `<s>`
     and `</s>`. A head is −1 for a root, and if the head is outside the instance.
     """
 
@@ -69,7 +69,7 @@ class InstanceSet:
         return np.diff(self.instances)
 
     def n_tokens(self) -> np.ndarray:
-        """Return the number of tokens per instance (larger side, including marks), int64."""
+        """Return the number of tokens per instance (larger side, including boundary tokens), int64."""
         return np.maximum(np.diff(self.src_offsets[self.instances]), np.diff(self.tgt_offsets[self.instances]))
 
     def document_ids(self) -> list[str]:

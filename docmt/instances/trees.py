@@ -34,7 +34,7 @@ _PLAIN_MARKS = str.maketrans(
 class SubwordTrees:
     """EDUs and trees over the subwords of consecutive sentences in a document, int64."""
 
-    edu_lengths: np.ndarray  # [EDUs], in subwords, including marks in the first and last EDU of a sentence
+    edu_lengths: np.ndarray  # [EDUs], in subwords, including boundary tokens in the first and last EDU of a sentence
     edu_counts: np.ndarray  # [sentences]
     edu_heads: np.ndarray  # [EDUs], head EDU, −1 for a root or a head outside these sentences
     sentence_heads: np.ndarray  # [sentences], heads in the merged tree over sentences
@@ -53,7 +53,7 @@ class SubwordTrees:
 
 
 def align_document(document: DiscourseDocument, sentences: Sequence[Sequence[str]]) -> SubwordTrees:
-    """Align the EDUs of a document with the subwords of its sentences (without marks)."""
+    """Align the EDUs of a document with the subwords of its sentences (without boundary tokens)."""
     where = f"discourse of {document.id!r}"
     if len(sentences) != len(document.sentences):
         raise UserError(

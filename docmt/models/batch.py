@@ -106,16 +106,16 @@ def collate(
     instances: Sequence[int],
     settings: ModelSettings,
     *,
-    marks: BoundaryTokens | None = None,
+    boundaries: BoundaryTokens | None = None,
     context: Context = "document",
 ) -> Batch:
     """Pack some instances, given by number, into one batch, with their trees if the model reads trees.
 
-    `marks` are boundary tokens that replace those in the stored instances. For `context` see `AttentionLayout`.
+    `boundaries` replace the boundary tokens in the stored instances. For `context` see `AttentionLayout`.
     """
     sentences = gather(instance_set, instances)
-    if marks not in (None, BoundaryTokens()):
-        sentences = sentences.with_boundaries(marks)
+    if boundaries not in (None, BoundaryTokens()):
+        sentences = sentences.with_boundaries(boundaries)
     trees = None
     if settings.needs_trees and instance_set.trees is not None:
         trees = BatchTrees.join([instance_trees(instance_set, i) for i in instances]).with_boundaries(
@@ -147,7 +147,7 @@ def pack(
         stream_ends = ends[np.cumsum(counts) - 1]
         inputs = tgt_tokens
         labels = np.concatenate((tgt_tokens[1:], [EOD]))
-        # The shifted tokens put the first token of the next instance here, a mark.
+        # The shifted tokens put the first token of the next instance here, a boundary token.
         labels[stream_ends - 1] = EOD
         is_word_or_end = np.append(~is_start[1:], False)
         lengths, input_lengths = np.diff(stream_ends, prepend=0), tgt_lengths

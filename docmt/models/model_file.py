@@ -127,7 +127,7 @@ def boundary_tokens(
 ) -> BoundaryTokens:
     """Return a model's boundary tokens in training and decoding.
 
-    Without marks in the settings, language tags are used if the vocabulary has tags. `both` is the language on both
+    Without `marks` in the settings, language tags are used if the vocabulary has tags. `both` is the language on both
     sides, for restoration.
     """
     langs = {"src_lang": both or pipeline.src_lang, "tgt_lang": both or pipeline.tgt_lang}

@@ -30,7 +30,7 @@ class Task:
     name: TaskName
     train: InstanceSet  # without noise
     dev: InstanceSet  # with the noise of the task
-    marks: BoundaryTokens | None = None  # None for the marks of the instances
+    boundaries: BoundaryTokens | None = None  # None: as in the instances
     context: Context = "document"  # whether a context encoder reads the instances as documents
     noise: Noise | None = None  # of the source side
 
@@ -48,7 +48,7 @@ class Task:
 
     def collate(self, instance_set: InstanceSet, instances: np.ndarray, settings: ModelSettings) -> Batch:
         """Collate instances from `dev`, or from a set returned by `read`, into a batch."""
-        return collate(instance_set, instances.tolist(), settings, marks=self.marks, context=self.context)
+        return collate(instance_set, instances.tolist(), settings, boundaries=self.boundaries, context=self.context)
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def build_tasks(
     seed: int,
     symbols: MarkSettings | None = None,
 ) -> list[Task]:
-    """Return the tasks in a recipe, in order, for a model with the given marks."""
+    """Return the tasks in a recipe, in order, for a model with the boundary tokens `symbols`."""
     for name, option, instance_set in (
         ("pairs", "--pairs", data.pairs),
         ("restoration", "--monolingual", data.monolingual),
@@ -80,11 +80,11 @@ def build_tasks(
             raise UserError(f"training.tasks contains {name!r}, which needs {option} FOLDER")
         if name not in settings.tasks and instance_set is not None:
             raise UserError(f"{option}: training.tasks does not contain {name!r}: add it, or remove {option}")
-    marks = boundary_tokens(symbols, vocabulary, pipeline)
+    boundaries = boundary_tokens(symbols, vocabulary, pipeline)
     tasks = []
     for name in settings.tasks:
         if name == "documents":
-            tasks.append(Task(name, data.train, data.dev, marks))
+            tasks.append(Task(name, data.train, data.dev, boundaries))
         elif name == "restoration":
             assert data.monolingual is not None
             noise = Noise(settings.restoration, RestorationSymbols.of(vocabulary), seed)
@@ -96,10 +96,10 @@ def build_tasks(
             )
             dev = noise.apply(dev, np.arange(len(dev)), epoch=DEV_NOISE_EPOCH)
             lang = getattr(pipeline, f"{side}_lang")
-            own_marks = boundary_tokens(symbols, vocabulary, pipeline, both=lang)
-            tasks.append(Task(name, data.monolingual, dev, own_marks, noise=noise))
+            restored = boundary_tokens(symbols, vocabulary, pipeline, both=lang)
+            tasks.append(Task(name, data.monolingual, dev, restored, noise=noise))
         else:
             train = as_sentences(data.train) if name == "sentences" else data.pairs
             assert train is not None
-            tasks.append(Task(name, train, as_sentences(data.dev), marks, "none"))
+            tasks.append(Task(name, train, as_sentences(data.dev), boundaries, "none"))
     return tasks

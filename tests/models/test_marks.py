@@ -80,7 +80,7 @@ def test_random_numbers_follow_the_tokens_read(study_files):
         (None, BoundaryTokens()),
     ):
         settings = model_settings("g_transformer", marks=symbols)
-        batch = collate(instances, numbers.tolist(), settings, marks=marks)
+        batch = collate(instances, numbers.tolist(), settings, boundaries=marks)
         src, tgt = n_inputs(instances, numbers, settings)
         assert (src.sum(), tgt.sum()) == (len(batch.src_tokens_S), len(batch.tgt_inputs_N))
 

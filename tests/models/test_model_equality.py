@@ -118,7 +118,7 @@ def test_losses_ignore_the_marks(architecture, tags, before, tmp_path):
         instances,
         range(len(instances)),
         settings,
-        marks=boundary_tokens(settings.marks, study.vocabulary, study.pipeline),
+        boundaries=boundary_tokens(settings.marks, study.vocabulary, study.pipeline),
     )
     labels = batch.tgt_labels_N[batch.is_word_or_end_N]
     assert labels.tolist() == [symbol for symbol in instances.tgt_tokens.tolist() if symbol != BOS]

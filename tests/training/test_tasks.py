@@ -123,8 +123,8 @@ def test_development_documents_have_their_language(study):
         (task,) = build_tasks(recipe(["restoration"]), changed, study.vocabulary, study.pipeline, seed=1)
         sides[side] = task
         assert np.array_equal(task.dev.tgt_tokens, getattr(values.dev, f"{side}_tokens"))
-    marks = sides["tgt"].marks
-    assert study.vocabulary.decode(marks.src_before) == study.vocabulary.decode(marks.tgt_before) == ["<de>"]
+    boundaries = sides["tgt"].boundaries
+    assert study.vocabulary.decode(boundaries.src_before) == study.vocabulary.decode(boundaries.tgt_before) == ["<de>"]
 
 
 def test_word_dropout_spares_masks_and_tags(study):

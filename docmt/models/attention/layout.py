@@ -106,14 +106,14 @@ class BatchTrees:
         """Return the trees, also open where `open_B` is true."""
         return replace(self, open_B=self.open_B | open_B)
 
-    def with_boundaries(self, marks: tuple[int, int]) -> "BatchTrees":
+    def with_boundaries(self, n_tokens: tuple[int, int]) -> "BatchTrees":
         """Return the trees for sentences with another number of boundary tokens (before, after) than (1, 1)."""
-        if marks == (1, 1):
+        if n_tokens == (1, 1):
             return self
         lengths_E, ends_G = self.edu_lengths_E.copy(), np.cumsum(self.edu_counts_G)
-        # The stored lengths contain one mark on each side, which belongs to the first and the last EDU.
-        lengths_E[ends_G - self.edu_counts_G] += marks[0] - 1
-        lengths_E[ends_G - 1] += marks[1] - 1
+        # The stored lengths contain one boundary token on each side, which belongs to the first and the last EDU.
+        lengths_E[ends_G - self.edu_counts_G] += n_tokens[0] - 1
+        lengths_E[ends_G - 1] += n_tokens[1] - 1
         return replace(self, edu_lengths_E=lengths_E)
 
 
