@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from io import BufferedReader
 from pathlib import Path
 
+from docmt.current_run import planned_digest
 from docmt.errors import UserError
-from docmt.planned_files import planned_digest
 
 FOLDER = ".checksums"
 VERIFIED, EDITABLE = ".sha256", ".written"

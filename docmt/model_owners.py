@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from docmt.current_run import planned_configuration
 from docmt.errors import UserError
 from docmt.files import read_lines, write_lines
-from docmt.planned_files import planned_configuration
 from docmt.snakemake_records import WITHOUT_CHECK
 
 if TYPE_CHECKING:

@@ -44,7 +44,7 @@ BASE = (
     "model_owners",
     "outputs",
     "paths",
-    "planned_files",
+    "current_run",
     "processes",
     "provenance",
     "ranges",

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from snakemake.exceptions import WorkflowError
 
+from docmt.current_run import RUN_KEY, RUN_VARIABLE
 from docmt.errors import UserError
 from docmt.files import write_json
 from docmt.model_owners import (
@@ -25,7 +26,6 @@ from docmt.model_owners import (
     read_owner,
     record_owner,
 )
-from docmt.planned_files import RUN_KEY, RUN_VARIABLE
 
 RUN = "results/talks/runs/{}/seed1"
 BASE, OTHER = RUN.format("base"), RUN.format("other")

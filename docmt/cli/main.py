@@ -16,11 +16,11 @@ from cyclopts import CycloptsError, Group, Parameter
 from docmt import __version__
 from docmt.checksums import is_checking
 from docmt.commands import CommandGroup
+from docmt.current_run import check_version
 from docmt.errors import UserError, escape_controls
 from docmt.files import final_path
 from docmt.logs import set_up_logging
 from docmt.outputs import check_outputs
-from docmt.planned_files import check_version
 from docmt.utf8 import print_utf8, use_utf8
 
 COLLECT_EVERY = 100_000

@@ -16,10 +16,10 @@ from docmt import __version__
 from docmt.config.artifacts.study import user_files
 from docmt.config.loading import load_config
 from docmt.config.plan import Plan
+from docmt.current_run import RUN_FOLDER, RUN_KEY, RUN_VARIABLE, check_version
 from docmt.errors import UserError
 from docmt.files import modified, write_lines
 from docmt.model_owners import configuration_names
-from docmt.planned_files import RUN_FOLDER, RUN_KEY, RUN_VARIABLE, check_version
 from docmt.provenance import fingerprint
 from docmt.snakemake_records import RECORDS
 

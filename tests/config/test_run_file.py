@@ -15,9 +15,9 @@ from docmt.checksums import check_planned, open_verified, sha256_file
 from docmt.config.plan import Plan
 from docmt.config.run_file import load_plan, start_run
 from docmt.config.user_files import content_digest
+from docmt.current_run import RUN_FOLDER, RUN_VARIABLE
 from docmt.errors import UserError
 from docmt.files import iterate_lines, read_bytes, write_lines
-from docmt.planned_files import RUN_FOLDER, RUN_VARIABLE
 
 TALKS = {
     "languages": ["en", "de"],

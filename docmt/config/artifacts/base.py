@@ -10,8 +10,8 @@ from typing import Any, Concatenate, Generic, ParamSpec
 from docmt.commands import as_argument
 from docmt.config.schema import Config
 from docmt.config.user_files import content_digest
+from docmt.current_run import planned_digest
 from docmt.errors import UserError
-from docmt.planned_files import planned_digest
 from docmt.provenance import fingerprint
 
 STAGE_VERSIONS = {
