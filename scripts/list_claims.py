@@ -1,0 +1,126 @@
+"""Judge the papers' claims by the scores in docs/experiments/claims, inside docs/claims.md.
+
+    python scripts/list_claims.py                                     # print the tables
+    python scripts/list_claims.py --write                             # replace them in docs/claims.md (`make docs`)
+    python scripts/list_claims.py --add claims_context --from STUDY   # add scores from a study folder first
+
+CONFIG.csv contains the scores of config/examples/controlled/CONFIG.yaml that its claims compare, like `scores.csv`, and
+CONFIG.histories.csv the training histories. Claims without scores of all their systems are left out.
+"""
+
+import argparse
+from pathlib import Path
+
+import pandas as pd
+from marked_page import replace_between_marks
+
+from docmt.config.artifacts.base import Study
+from docmt.config.artifacts.report import judged_claims
+from docmt.config.loading import load_config, read_config_file
+from docmt.report.claims.judging import claims_table, judge
+from docmt.report.input_files import History, gather_scores, read_histories, read_scores_table
+from docmt.report.markup import to_markdown
+from docmt.report.score_files import KEY
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs/claims.md"
+NAME = "scripts/list_claims.py"
+SCORES = ROOT / "docs/experiments/claims"
+CONFIGS = ("claims", "claims_plateau", "claims_context", "claims_surprises")
+DROPPED = ["low", "high", "chance", "versions"]
+"""Columns of `scores.csv` that no claim needs."""
+HISTORY_METRICS = ("dev_loss", "below_uniform_cross")
+"""Columns of training histories that claims compare."""
+RUN = ["dataset", "system", "seed"]
+
+
+def read_study(config: str) -> Study:
+    """Return the study of a configuration with claims."""
+    return Study(load_config(read_config_file(ROOT / f"config/examples/controlled/{config}.yaml")))
+
+
+def claims_of(config: str) -> str:
+    """The configuration's judged claims as a Markdown table, or a sentence if there are none."""
+    scores, histories = read_stored(config)
+    settings = read_study(config).config.report
+    judged = []
+    for name in settings.claims:
+        if judge(name, settings.claims, scores, histories).verdict != "not run":
+            judged.append(name)
+    table = claims_table(scores, histories, settings, names=judged) if judged else None
+    if table is None:
+        return "No claim has been judged.\n"
+    commits = ", ".join(sorted(set(scores["commit"])))
+    return f"{to_markdown(table)}\n\nCommit {commits}. {table.caption} {table.note}\n"
+
+
+def read_stored(config: str) -> tuple[pd.DataFrame, list[History]]:
+    """Return the stored scores and training histories of a configuration. Empty without files."""
+    path = SCORES / f"{config}.csv"
+    scores = read_scores_table(path) if path.exists() else gather_scores([])
+    histories = []
+    path = SCORES / f"{config}.histories.csv"
+    if path.exists():
+        for (dataset, system, seed), table in pd.read_csv(path).groupby(RUN):
+            histories.append(History(dataset, system, seed, table.drop(columns=RUN)))
+    return scores, histories
+
+
+def add_scores(config: str, folder: Path) -> None:
+    """Add the finished runs in a study folder. Stored scores of other settings than today's are removed."""
+    study = read_study(config)
+    needed = judged_claims(study, "claims")
+    fingerprints = [source.fingerprint for source in needed.sources("scores")]
+    stored, stored_histories = read_stored(config)
+    is_current = stored["fingerprint"].isin(fingerprints)
+    if not is_current.all():
+        print(f"{config}: removed {len(stored) - is_current.sum()} scores of other settings")
+    files = [folder / file for file in needed.input_files("scores")]
+    added = gather_scores([file for file in files if file.exists()], fingerprints=fingerprints)
+    claims = study.config.report.claims.values()
+    compared = {(claim.metric, claim.test) for claim in claims}
+    added = added[[pair in compared for pair in zip(added["metric"], added["test"], strict=True)]]
+    scores = pd.concat([added, stored[is_current]]).drop_duplicates(KEY).sort_values(KEY)
+    scores.drop(columns=DROPPED).to_csv(SCORES / f"{config}.csv", index=False, lineterminator="\n")
+    print(f"{config}: {len(scores)} scores of {len(scores[RUN].drop_duplicates())} runs")
+
+    files = [folder / file for file in needed.input_files("histories")]
+    histories = {(history.dataset, history.system, history.seed): history for history in stored_histories}
+    for history in read_histories([file for file in files if file.exists()]):
+        histories[history.dataset, history.system, history.seed] = history
+    tables = []
+    for run, history in sorted(histories.items()):
+        columns = [name for name in ("step", *HISTORY_METRICS) if name in history.table]
+        table = history.table[columns].dropna(subset=columns[1:], how="all")
+        tables.append(table.assign(**dict(zip(RUN, run, strict=True))))
+    if tables:
+        pd.concat(tables).to_csv(SCORES / f"{config}.histories.csv", index=False, lineterminator="\n")
+
+
+def updated_page(page: str) -> str:
+    """The page with the current tables."""
+    for config in CONFIGS:
+        page = replace_between_marks(page, f"{NAME} {config}", claims_of(config))
+    return page
+
+
+def main() -> None:
+    """Read the command line, and print or write the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", help="replace the tables in docs/claims.md")
+    parser.add_argument("--add", choices=CONFIGS, help="add the scores of this configuration")
+    parser.add_argument("--from", type=Path, dest="folder", help="study folder with the scores")
+    arguments = parser.parse_args()
+    if (arguments.add is None) != (arguments.folder is None):
+        parser.error("--add and --from need each other")
+    if arguments.add:
+        add_scores(arguments.add, arguments.folder)
+    if arguments.write:
+        PAGE.write_text(updated_page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    else:
+        for config in CONFIGS:
+            print(f"{config}.yaml\n\n{claims_of(config)}")
+
+
+if __name__ == "__main__":
+    main()
