@@ -65,9 +65,13 @@ def tokenize_batches(texts: Iterable[PlainText], *, lang: str) -> Iterator[list[
     get_tokenizer(lang)  # rejects an unknown language before reading
 
     def tokenize(text: PlainText) -> DiscourseDocument:
-        sentences = tuple(sentence_words(line, lang) for line in text.sentences)
-        edus = tuple(Edu(number, 0, len(words)) for number, words in enumerate(sentences))
-        return DiscourseDocument(text.id, sentences, edus)
+        sentences = []
+        edus = []
+        for number, line in enumerate(text.sentences):
+            words = sentence_words(line, lang)
+            sentences.append(words)
+            edus.append(Edu(number, 0, len(words)))
+        return DiscourseDocument(text.id, tuple(sentences), tuple(edus))
 
     # Empty sentences take memory too.
     yield from fill_batches(

@@ -80,8 +80,10 @@ def evaluate_segmenter(
     lines = read_lines(text)
     if len(lines) != len(sentences):
         raise UserError(f"{text}: {len(lines)} lines, but {gold} has {len(sentences)} sentences")
-    tokenized = [sentence_words(line, lang) for line in lines]
-    for number, (words, gold_words) in enumerate(zip(tokenized, sentences, strict=True), start=1):
+    tokenized = []
+    for number, (line, gold_words) in enumerate(zip(lines, sentences, strict=True), start=1):
+        words = sentence_words(line, lang)
+        tokenized.append(words)
         if "".join(words) != "".join(gold_words):
             raise UserError(f"{text}: line {number} differs from sentence {number} in {gold}")
     # The tokenizer's words can differ from the gold words: starts are compared as character positions without spaces.

@@ -94,21 +94,23 @@ class EduInputs:
 
     @classmethod
     def join(cls, parts: Sequence["EduInputs"]) -> "EduInputs":
+        words = []
         edus = []
+        edges = []
         n_edus: list[int] = []
         first_edu = 0
         for part in parts:
+            words.append(part.words_WD)
             edus.append(part.edu_W + first_edu)
+            edges.append(part.edges_E3)
             n_edus += part.n_edus
             first_edu += sum(part.n_edus)
-        words_WD = torch.cat([part.words_WD for part in parts])
-        edges_E3 = torch.cat([part.edges_E3 for part in parts])
-        return cls(words_WD, torch.cat(edus), edges_E3, tuple(n_edus))
+        return cls(torch.cat(words), torch.cat(edus), torch.cat(edges), tuple(n_edus))
 
 
 def edge_words(document: DiscourseDocument, edu: int) -> tuple[str, str, str]:
     """Return the first, second and last word in an EDU, lower-cased (missing: empty)."""
-    words = [word.lower() for word in document.edu_words(edu)]
+    words = list(map(str.lower, document.edu_words(edu)))
     if not words:
         return "", "", ""
     second = words[1] if len(words) > 1 else ""
@@ -199,15 +201,17 @@ def collate(decisions: Sequence[Decisions], lengths: Sequence[int], hidden: Sequ
     slots = []
     structures = []
     numbers = []
+    labels = []
     missing_edu = sum(lengths)
     first_edu = 0
     for number, (part, n_edus, is_hidden) in enumerate(zip(decisions, lengths, hidden, strict=True)):
         slots.append(np.where(part.slots_QL == NO_EDU, missing_edu, part.slots_QL + first_edu))
         structures.append(part.structures_Q2[int(is_hidden)])
         numbers.append(np.full(len(part.labels_Q), number))
+        labels.append(part.labels_Q)
         first_edu += n_edus
-    columns = (slots, structures, numbers, [part.labels_Q for part in decisions])
-    return [torch.from_numpy(np.concatenate(parts).astype(np.int64)) for parts in columns]
+    columns = (slots, structures, numbers, labels)
+    return [torch.from_numpy(np.concatenate(column).astype(np.int64)) for column in columns]
 
 
 class WordPooling(nn.Module):

@@ -41,11 +41,15 @@ def train_parser(*, train: Path, dev: Path, segmenter: Path, settings: ParserSet
     data = read_bytes(segmenter)
     model = Segmenter.from_bytes(data, where=str(segmenter))
     coarse = coarse_classes(settings.relations)
-    documents = [document for document in read_discourse(train) if document.edus]
-    trees = [training_tree(document, coarse) for document in documents]
+    documents = []
+    trees = []
     relations: set[str] = set()
-    for tree in trees:
-        relations.update(node.relation for node in tree.postorder() if not node.is_leaf)
+    for document in read_discourse(train):
+        if document.edus:
+            tree = training_tree(document, coarse)
+            documents.append(document)
+            trees.append(tree)
+            relations.update(node.relation for node in tree.postorder() if not node.is_leaf)
     if not relations:
         raise UserError("parser training: no document has two or more EDUs to learn from")
     gold = read_discourse(dev)

@@ -146,16 +146,20 @@ def read_conllu(file: TreebankFile) -> list[ConlluSentence]:
 
 def gum_document(name: str, sentences: list[ConlluSentence], rst: RstFile, *, where: str) -> DiscourseDocument:
     """Build a document from sentences and a tree from the file `where`."""
+    words = []
+    starts = []
+    paragraphs = []
     for number, sentence in enumerate(sentences, start=1):
         if sentence.edu_starts[:1] != (0,):
             raise UserError(f"{name}: sentence {number} must begin with an EDU: it has no Discourse= in the CoNLL-U")
-    words = tuple(sentence.words for sentence in sentences)
-    inner = [sentence.edu_starts[1:] for sentence in sentences]
-    edus = edus_from_starts(inner, map(len, words))
+        words.append(sentence.words)
+        starts.append(sentence.edu_starts[1:])
+        if sentence.opens_paragraph or number == 1:
+            paragraphs.append(number - 1)
+    edus = edus_from_starts(starts, map(len, words))
     if len(edus) != len(rst.texts):
         raise UserError(f"{where}: a tree over {len(rst.texts)} EDUs, but the CoNLL-U file has {len(edus)}")
-    paragraphs = tuple(i for i, sentence in enumerate(sentences) if sentence.opens_paragraph or i == 0)
-    document = DiscourseDocument(name, words, edus, rst.tree, paragraphs)
+    document = DiscourseDocument(name, tuple(words), edus, rst.tree, tuple(paragraphs))
     for edu, text in enumerate(rst.texts):
         edu_words = document.edu_words(edu)
         if "".join(edu_words) != _characters(text):

@@ -199,18 +199,20 @@ def _build(order: list[_Element], *, where: str) -> tuple[Node, int]:
 
 def _join_around_head(parts: list[_Child]) -> tuple[Node, list[_Child]]:
     """Join the adjacent parts around the first nucleus. Returns the node, and the parts that are cut off."""
-    head = min((part for part in parts if part.letter == "N"), key=lambda part: part.node.first)
     parts = sorted(parts, key=lambda part: part.node.first)
-    start = end = parts.index(head)
+    letters = "".join(part.letter for part in parts)
+    start = end = letters.index("N")
     while start > 0 and parts[start - 1].node.last + 1 == parts[start].node.first:
         start -= 1
     while end + 1 < len(parts) and parts[end].node.last + 1 == parts[end + 1].node.first:
         end += 1
     run = parts[start : end + 1]
-    cut_off = [_Child(part.node, "S", part.relation) for part in (*parts[:start], *parts[end + 1 :])]
+    letters = letters[start : end + 1]
+    cut_off = []
+    for part in parts[:start] + parts[end + 1 :]:
+        cut_off.append(_Child(part.node, "S", part.relation))
     if len(run) == 1:
-        return head.node, cut_off
-    letters = "".join(part.letter for part in run)
+        return run[0].node, cut_off
     relations = [part.relation for part in run]
     if letters.count("N") == 1:
         relations[letters.index("N")] = SPAN
