@@ -90,7 +90,8 @@ class SelectionBuilder(DocumentBuilder):
             parent = self.frontier[-1]
             if antecedent is None and self.placed[parent].kind == "filler":
                 # A sentence that only sets the scene is a satellite of the next one.
-                relation, nuclearity = "Background", "SN"
+                relation = "Background"
+                nuclearity = "SN"
                 self.frontier.pop()
         self.frontier.append(index)
         return parent, relation, nuclearity

@@ -245,11 +245,10 @@ def cxmi(
     # As in contrastive scoring: differences are smaller than rounding errors in half precision.
     exact = settings.model_copy(update={"precision": "float32"})
     scorer = TargetScorer(load_model(model, fingerprint=model_fingerprint), exact, device=torch_device)
-    trees = None
-    if discourse:
-        trees = list(itertools.chain.from_iterable(map(read_discourse, discourse)))
+    trees = list(itertools.chain.from_iterable(map(read_discourse, discourse))) if discourse else None
     if suite is not None:
-        reference, items = suite, read_suite(suite)
+        reference = suite
+        items = read_suite(suite)
         right = [Candidate(item.src, item.candidates[item.correct], is_prefix=item.is_prefix) for item in items]
         rows = suite_rows(items, score_references([item.id for item in items], right, scorer, trees))
     else:
@@ -345,7 +344,8 @@ def compare(
     index, (reference, *more), blank = read_user_references(references)
     if len(index.ids) == 1:
         log.warning("%s: only one document (by blank lines or documents.tsv): d-BLEU cannot be tested", references[0])
-    systems, prefix = {}, references[0].with_suffix("")
+    systems = {}
+    prefix = references[0].with_suffix("")
     for name, path in paths.items():
         translations = read_user_hypotheses(path, index, reference, tgt_lang=tgt_lang, blank=blank)
         systems[name] = TranslatedTest(translations, reference, settings, prefix, src_lang, tgt_lang, training, more)

@@ -66,10 +66,12 @@ def state_slots(units: DocumentUnits, state: State) -> list[int]:
     for first_slot, span in zip((S1_FIRST, S2_FIRST), state.stack[:-3:-1], strict=False):
         slots[first_slot : first_slot + 3] = span.first, span.last, span.nucleus
     if len(state.stack) > 2:
-        slots[S3_LAST], slots[S3_NUCLEUS] = state.stack[-3].last, state.stack[-3].nucleus
+        slots[S3_LAST] = state.stack[-3].last
+        slots[S3_NUCLEUS] = state.stack[-3].nucleus
     if state.next < state.n_edus:
         end = units.sentences.last[state.next]
-        slots[Q1], slots[Q1_END] = state.next, end
+        slots[Q1] = state.next
+        slots[Q1_END] = end
         if end + 1 < state.n_edus:
             slots[Q1_NEXT] = end + 1
     return slots

@@ -129,7 +129,7 @@ class NeuralParser(Parser):
             classifier = self.ensemble.relations
             rows = torch.tensor(slots), torch.tensor(structures), torch.tensor(numbers)
             best = classifier.log_probabilities(classifier.cache(encoded, lengths), *rows).argmax(-1)
-            relations = [self.relations[relation] for relation in best.tolist()]
+            relations = [self.relations[int(number)] for number in best.tolist()]
         names = iter(relations)
         parsed = []
         for document, state in zip(documents, final, strict=True):
