@@ -201,7 +201,8 @@ class DocumentBuilder(ABC):
 
     def _random_word(self, kind: str) -> None:
         """Decide the sense or rendering of a new word, or use a known word."""
-        known_words, new = self.known_words(kind), self.new_words(kind)
+        known_words = self.known_words(kind)
+        new = self.new_words(kind)
         low, high = self.share_of_new_words
         # Without a choice, no random number is drawn.
         if len(known_words) == 0 or (new and low <= self.rng.random() < high):

@@ -50,7 +50,9 @@ def generate_corpus(settings: ControlledSettings, out: Path) -> None:
         suites[name] = build_suite(name, settings)
         seen.update(tuple(item["src"]) for item, _ in suites[name])
     # Held-out documents first, so that they do not depend on the size of the training split.
-    splits = {split: generate_split(settings, split, seen=seen) for split in (*HELD_OUT, "train")}
+    splits = {}
+    for split in (*HELD_OUT, "train"):
+        splits[split] = generate_split(settings, split, seen=seen)
     for split, documents in splits.items():
         prefix = out / split
         write_documents(prefix, (item.document for item in documents), languages=(SRC_LANG, TGT_LANG))
@@ -124,7 +126,9 @@ def _describe_split(documents: list[Generated]) -> dict[str, Any]:
     phenomena: Counter[str] = Counter()
     distances: dict[str, Counter[int]] = {}
     words: dict[str, set[str]] = {SRC_LANG: set(), TGT_LANG: set()}
+    n_edus = 0
     for document in documents:
+        n_edus += len(document.discourse["edus"])
         for index, item in enumerate(document.placed):
             kinds[item.kind] += 1
             words[SRC_LANG].update(split_words(item.sentence.src))
@@ -133,13 +137,16 @@ def _describe_split(documents: list[Generated]) -> dict[str, Any]:
                 phenomena[item.phenomenon] += 1
                 if item.antecedent is not None:
                     distances.setdefault(item.phenomenon, Counter())[index - item.antecedent] += 1
+    sorted_distances = {}
+    for name, counts in distances.items():
+        sorted_distances[name] = dict(sorted(counts.items()))
     return {
         "n_documents": len(documents),
         "n_sentences": kinds.total(),
-        "n_edus": sum(len(item.discourse["edus"]) for item in documents),
+        "n_edus": n_edus,
         "sentences_by_kind": dict(kinds),
         "sentences_by_phenomenon": dict(phenomena),
-        "distances": {name: dict(sorted(counts.items())) for name, counts in distances.items()},
+        "distances": sorted_distances,
         "n_word_types": {lang: len(types) for lang, types in words.items()},
         "pronouns": measure_neighborhood((item.placed, item.discourse) for item in documents),
     }
@@ -172,7 +179,9 @@ def describe_discourse(document: str, placed: Sequence[Placed]) -> dict[str, Any
             edus.append({"sentence": index, "start": start, "end": len(sentence_words)})
         words.append(sentence_words)
         names = {"relation": item.sentence.relation, "nuclearity": item.sentence.nuclearity}
-        tree = leaves[0] if len(leaves) == 1 else names | {"children": leaves}
+        tree = leaves[0]
+        if len(leaves) > 1:
+            tree = names | {"children": leaves}
         if index == 0:
             top["children"][1] = tree
             above.append(top)
@@ -204,10 +213,11 @@ def measure_neighborhood(documents: Iterable[tuple[Sequence[Placed], dict[str, A
         for index, item in enumerate(placed):
             if item.phenomenon != "pronoun" or item.antecedent is None:
                 continue
-            here, there = main[index], main[item.antecedent]
+            edu = main[index]
+            antecedent = main[item.antecedent]
             n_pronouns += 1
-            n_tree += heads[here] == there or heads[there] == here
-            n_text += abs(here - there) == 1
+            n_tree += heads[edu] == antecedent or heads[antecedent] == edu
+            n_text += abs(edu - antecedent) == 1
     return {
         "n": n_pronouns,
         "antecedent_is_tree_neighbor": round(n_tree / max(1, n_pronouns), 4),
@@ -220,4 +230,7 @@ def main_edus(discourse: dict[str, Any], placed: Sequence[Placed]) -> list[int]:
     first: dict[int, int] = {}
     for number, edu in enumerate(discourse["edus"]):
         first.setdefault(edu["sentence"], number)
-    return [first[index] + (item.sentence.nuclearity == "SN") for index, item in enumerate(placed)]
+    main = []
+    for index, item in enumerate(placed):
+        main.append(first[index] + (item.sentence.nuclearity == "SN"))
+    return main

@@ -78,9 +78,11 @@ def capitalize(text: str) -> str:
 
 def noun_phrase(noun: Noun, case: str, *, definite: bool, adjective: Phrase | None = None) -> Phrase:
     """Return a noun phrase, for example `the new cake`/`den neuen Kuchen` or `an omelette`/`ein Omelett`."""
-    english, german = noun.english, noun.german
+    english = noun.english
+    german = noun.german
     if adjective is not None:
-        ending = ADJECTIVE_ENDING["definite" if definite else "indefinite"][case][noun.gender]
+        article_kind = "definite" if definite else "indefinite"
+        ending = ADJECTIVE_ENDING[article_kind][case][noun.gender]
         english = f"{adjective.english} {english}"
         german = f"{adjective.german}{ending} {german}"
     if definite:

@@ -12,7 +12,7 @@ or the segment opened or mentioned last. The distractor is neither the last noun
 return ends, because these are never the antecedent.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from itertools import chain
 from random import Random
@@ -66,7 +66,10 @@ ASIDE = (Move("digression"), Move("close"))
 def draw_plan(rng: Random, plan: SegmentPlan) -> list[Move]:
     """Return the moves of a plan, with a random number of further digressions that are closed at once."""
     if plan.kind == "deep":
-        moves = [Move("section"), Move("digression", TARGET)] if plan.is_inner else [Move("section", TARGET)]
+        if plan.is_inner:
+            moves = [Move("section"), Move("digression", TARGET)]
+        else:
+            moves = [Move("section", TARGET)]
         moves += ASIDE * rng.randrange(3)
         moves += [Move("digression"), Move("digression", DISTRACTOR)]
         moves += ASIDE * rng.choice((1, 1, 2))
@@ -75,7 +78,8 @@ def draw_plan(rng: Random, plan: SegmentPlan) -> list[Move]:
     moves = [Move("section", DISTRACTOR)]
     if aside_in == DISTRACTOR:
         moves += ASIDE
-    moves.append(Move("digression" if plan.is_inner else "section", TARGET))
+    name = "digression" if plan.is_inner else "section"
+    moves.append(Move(name, TARGET))
     if aside_in == TARGET:
         moves += ASIDE
     return [*moves, *ASIDE]
@@ -136,12 +140,6 @@ class SegmentBuilder(DocumentBuilder):
             self.moves[name] = partial(self._move, name)
         self.moves["continuation"] = self._continue
 
-    def follow(self, plan: Iterable[Move]) -> None:
-        """Replace the current plan, and add random sentences until the new plan is done."""
-        self.plan = list(plan)
-        while self.plan:
-            self.add_random()
-
     @override
     def attachment(self, kind: str, antecedent: int | None) -> tuple[int, str, str]:
         segment = self.stack[-1]
@@ -180,17 +178,22 @@ class SegmentBuilder(DocumentBuilder):
         """Open or end a segment as planned, otherwise by `name`. A planned section first ends all digressions."""
         if not self.plan and len(self.stack) == 1 and self.rng.random() < PLANNED:
             self.plan = draw_plan(self.rng, self.rng.choice(PLANS))
-        move = Move(name)
-        if self.plan:
-            is_early = self.plan[0].name == "section" and len(self.stack) > 1
-            move = Move("close") if is_early else self.plan.pop(0)
+        if self.plan and self.plan[0].name == "section" and len(self.stack) > 1:
+            move = Move("close")
+        elif self.plan:
+            move = self.plan.pop(0)
+        else:
+            move = Move(name)
         if move.name == "close":
             marker = self.stack.pop().marker
             assert marker is not None, "only digressions are closed"
             self._continue(marker.closes)
         elif move.name == "section":
             self.stack = []
-            self._open(self.rng.choice(lexicon.SECTIONS) if self.placed else lexicon.FIRST_SECTION)
+            phrase = lexicon.FIRST_SECTION
+            if self.placed:
+                phrase = self.rng.choice(lexicon.SECTIONS)
+            self._open(phrase)
         else:
             open_markers = [segment.marker for segment in self.stack]
             markers = [marker for marker in lexicon.MARKERS if marker not in open_markers]
@@ -209,8 +212,11 @@ class SegmentBuilder(DocumentBuilder):
         sentence = sentences.opener(self.rng, noun, marker=phrase, person=person, predicate=predicate)
         self.stack.append(Segment(len(self), noun, marker))
         self.segments.append(self.stack[-1])
-        decides = Elided(predicate, person, noun.gender) if len(sentence.edus) == 1 else None
-        self.add(sentence, "digression" if marker else "section", decides=decides)
+        decides = None
+        if len(sentence.edus) == 1:
+            decides = Elided(predicate, person, noun.gender)
+        kind = "digression" if marker else "section"
+        self.add(sentence, kind, decides=decides)
 
     def _continue(self, marker: Phrase | None = None) -> None:
         topic = self.stack[-1]

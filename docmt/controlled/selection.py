@@ -90,7 +90,8 @@ class SelectionBuilder(DocumentBuilder):
             parent = self.frontier[-1]
             if antecedent is None and self.placed[parent].kind == "filler":
                 # A sentence that only sets the scene is a satellite of the next one.
-                relation, nuclearity = "Background", "SN"
+                relation = "Background"
+                nuclearity = "SN"
                 self.frontier.pop()
         self.frontier.append(index)
         return parent, relation, nuclearity
@@ -100,7 +101,8 @@ class SelectionBuilder(DocumentBuilder):
         weights = self.settings.weights
         weight_by_kind = {"introduction": weights.introduction, "filler": weights.filler}
         # With a single noun, guessing would be right.
-        if len(self.pronoun_classes()) >= (2 if allowed is None else 1):
+        min_classes = 2 if allowed is None else 1
+        if len(self.pronoun_classes()) >= min_classes:
             weight_by_kind["pronoun"] = weights.pronoun
         if self.address:
             weight_by_kind["deixis"] = weights.deixis
@@ -148,8 +150,9 @@ class SelectionBuilder(DocumentBuilder):
         predicate = predicate or self.rng.choice(lexicon.TRANSITIVE)
         values = tuple(nouns.values())
         sentence = sentences.introduction(self.rng, values, person=person, predicate=predicate, plain=plain)
-        can_repeat = len(sentence.edus) == len(values) == 1
-        decides = Elided(predicate, person, values[0].gender) if can_repeat else None
+        decides = None
+        if len(sentence.edus) == len(values) == 1:
+            decides = Elided(predicate, person, values[0].gender)
         self.add(sentence, "introduction", decides=decides)
         for name, noun in nouns.items():
             self.nouns[name] = Mention(len(self) - 1, noun)
@@ -165,17 +168,23 @@ class SelectionBuilder(DocumentBuilder):
 
     def _random_introduction(self) -> None:
         # At most one noun per class, so that the class identifies the antecedent.
-        free = [name for name in lexicon.CLASSES if name not in self.reserved]
-        fresh = [name for name in free if name not in self.nouns]
+        classes = [name for name in lexicon.CLASSES if name not in self.reserved]
+        new_classes = [name for name in classes if name not in self.nouns]
         share = self.settings.paired_introductions
         is_first_of_pairs = not self.nouns and share > 0
-        n_nouns = 2 if is_first_of_pairs or self.rng.random() < share else 1
-        names = self.rng.sample(fresh if len(fresh) >= n_nouns else free, n_nouns)
+        n_nouns = 1
+        if is_first_of_pairs or self.rng.random() < share:
+            n_nouns = 2
+        if len(new_classes) >= n_nouns:
+            classes = new_classes
+        names = self.rng.sample(classes, n_nouns)
         genders = self.rng.sample(GENDERS, n_nouns)
         nouns = {}
         for name, gender in zip(names, genders, strict=True):
-            noun = self.nouns.get(name)
-            nouns[name] = noun.value if noun else self.rng.choice(lexicon.CLASSES[name].nouns[gender])
+            if name in self.nouns:
+                nouns[name] = self.nouns[name].value
+            else:
+                nouns[name] = self.rng.choice(lexicon.CLASSES[name].nouns[gender])
         self.add_introduction(nouns)
 
     @override

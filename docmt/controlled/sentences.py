@@ -81,7 +81,12 @@ def introduction(
 
     With `plain`, it has one EDU, so that an elliptical sentence can follow.
     """
-    english, german = zip(*(_object(rng, noun, 0.4) for noun in nouns), strict=True)
+    english = []
+    german = []
+    for noun in nouns:
+        phrase = _object(rng, noun, 0.4)
+        english.append(phrase.english)
+        german.append(phrase.german)
     objects = Phrase(" and ".join(english), " und ".join(german))
     clause = Clause(Phrase(person, person), predicate.followed_by(objects))
     shape = rng.random()
@@ -127,7 +132,8 @@ def _about_it(
         if predicate in subjects:
             clause = Clause(Phrase("it", PRONOUN["nom"][gender]), predicate)
         else:
-            english, rest = predicate.english.format(it="it"), predicate.rest.format(it=PRONOUN["acc"][gender])
+            english = predicate.english.format(it="it")
+            rest = predicate.rest.format(it=PRONOUN["acc"][gender])
             clause = Clause(Phrase(person, person), Predicate(english, predicate.verb, rest))
         variants[gender] = clause.main(front)
     return simple(variants)
@@ -200,7 +206,10 @@ def consistent(rng: Random, word: str) -> Sentence:
     """Draw a sentence with a word that has two renderings. The variants are the renderings "0" and "1"."""
     case, frame = rng.choice(lexicon.SYNONYM_FRAMES)
     article = DEFINITE[case]["m"] if word.startswith("the ") else ""  # names have none
-    return _in_frame(frame, [Phrase(word, join(article, rendering)) for rendering in lexicon.SYNONYMS[word]])
+    phrases = []
+    for rendering in lexicon.SYNONYMS[word]:
+        phrases.append(Phrase(word, join(article, rendering)))
+    return _in_frame(frame, phrases)
 
 
 def activity(rng: Random, predicate: Predicate, *, person: str) -> Sentence:
@@ -226,13 +235,17 @@ def ellipsis(rng: Random, *, person: str, verbs: tuple[Predicate, ...], gender: 
 
 def _front(rng: Random) -> Phrase | None:
     """Draw an adverbial, or None."""
-    return rng.choice(lexicon.FRONTS) if rng.random() < 0.3 else None
+    if rng.random() < 0.3:
+        return rng.choice(lexicon.FRONTS)
+    return None
 
 
 def _object(rng: Random, noun: Noun, adjectives: float) -> Phrase:
     """Draw a noun phrase in the accusative. `adjectives` is the probability of an adjective."""
     definite = rng.random() < 0.6
-    adjective = rng.choice(lexicon.ADJECTIVES) if rng.random() < adjectives else None
+    adjective = None
+    if rng.random() < adjectives:
+        adjective = rng.choice(lexicon.ADJECTIVES)
     return noun_phrase(noun, "acc", definite=definite, adjective=adjective)
 
 

@@ -70,16 +70,21 @@ def build_suite(name: str, settings: ControlledSettings) -> list[GeneratedItem]:
 
 def _items(name: str, number: int, pair: MinimalPair) -> Iterator[GeneratedItem]:
     """Yield both items of a group, with candidates in the same order."""
-    group = f"{name}-{number}-{''.join(pair.variants)}" if name == "pronoun" else f"{name}-{number}"
+    group = f"{name}-{number}"
+    if name == "pronoun":
+        group += f"-{''.join(pair.variants)}"
     for correct, placed in enumerate(pair.documents):
         *context, focus = placed
         assert focus.antecedent is not None, "the context decides the focus sentence"
         before = [sentence.tgt for sentence in context]
+        candidates = []
+        for variant in pair.variants:
+            candidates.append([*before, focus.sentence.variants[variant]])
         item = {
             "phenomenon": name,
             "distance": len(context) - focus.antecedent,
             "src": [sentence.sentence.src for sentence in placed],
-            "candidates": [[*before, focus.sentence.variants[variant]] for variant in pair.variants],
+            "candidates": candidates,
             "correct": correct,
             "sentence": len(context),
             "group": group,
@@ -181,7 +186,8 @@ def _ellipsis(settings: SelectionSettings, number: int) -> Iterator[MinimalPair]
     seed = f"{settings.seed}/suite/ellipsis/{number}"
     rng = Random(f"{seed}/focus")
     is_transitive = number % 2 == 0
-    first, second = rng.sample(lexicon.TRANSITIVE if is_transitive else lexicon.INTRANSITIVE, 2)
+    verbs = lexicon.TRANSITIVE if is_transitive else lexicon.INTRANSITIVE
+    first, second = rng.sample(verbs, 2)
     who, *others = rng.sample(lexicon.PERSONS, 3)
     gender = rng.choice(GENDERS) if is_transitive else None
     focus = sentences.ellipsis(rng, person=who, verbs=(first, second), gender=gender)
@@ -235,7 +241,9 @@ def _search(
         n_sentences = draw_length(rng, settings)
         builder = SegmentBuilder(rng, settings, n_sentences, exchange)
         builder.add_random(n_sentences - SENTENCES_PER_MOVE * len(plan))
-        builder.follow(plan)
+        builder.plan = plan
+        while builder.plan:
+            builder.add_random()
         return builder
 
     for attempt in range(MAX_ATTEMPTS):
@@ -245,9 +253,8 @@ def _search(
             swap = accept(document, position, number)
             if swap is not None:
                 other = build(seed, swap.values)
-                yield MinimalPair(
-                    swap.variants, (document.placed[: position + 1], other.placed[: position + 1]), swap.kind
-                )
+                documents = document.placed[: position + 1], other.placed[: position + 1]
+                yield MinimalPair(swap.variants, documents, swap.kind)
                 return
     raise UserError(
         f"controlled corpus: no item for suite {name!r} in {MAX_ATTEMPTS} documents: raise max_sentences, or the "
@@ -257,7 +264,8 @@ def _search(
 
 def find_swap_in_structure(builder: SegmentBuilder, position: int, number: int) -> Swap | None:
     """Accept the last sentence of the plan."""
-    target, distractor = builder.roles[TARGET].noun, builder.roles[DISTRACTOR].noun
+    target = builder.roles[TARGET].noun
+    distractor = builder.roles[DISTRACTOR].noun
     is_last = position == len(builder) - 1
     if not is_last or len(builder) > builder.settings.max_sentences or target.gender == distractor.gender:
         return None

@@ -53,9 +53,11 @@ def read_texts(text: Path, documents: Path) -> Iterator[PlainText]:
 def blank_line_texts(path: Path) -> Iterator[PlainText]:
     """Yield the documents in a text with blank lines between documents. Their ids are numbers from 1."""
     groups = itertools.groupby(read_lines(path), key=lambda line: not line.strip())
-    texts = (list(lines) for is_blank, lines in groups if not is_blank)
-    for number, lines in enumerate(texts, start=1):
-        yield PlainText(str(number), [line.removesuffix("\r") for line in lines])
+    number = 0
+    for is_blank, lines in groups:
+        if not is_blank:
+            number += 1
+            yield PlainText(str(number), [line.removesuffix("\r") for line in lines])
 
 
 def tokenize_batches(texts: Iterable[PlainText], *, lang: str) -> Iterator[list[DiscourseDocument]]:
@@ -63,9 +65,13 @@ def tokenize_batches(texts: Iterable[PlainText], *, lang: str) -> Iterator[list[
     get_tokenizer(lang)  # rejects an unknown language before reading
 
     def tokenize(text: PlainText) -> DiscourseDocument:
-        sentences = tuple(sentence_words(line, lang) for line in text.sentences)
-        edus = tuple(Edu(number, 0, len(words)) for number, words in enumerate(sentences))
-        return DiscourseDocument(text.id, sentences, edus)
+        sentences = []
+        edus = []
+        for number, line in enumerate(text.sentences):
+            words = sentence_words(line, lang)
+            sentences.append(words)
+            edus.append(Edu(number, 0, len(words)))
+        return DiscourseDocument(text.id, tuple(sentences), tuple(edus))
 
     # Empty sentences take memory too.
     yield from fill_batches(
@@ -112,7 +118,9 @@ class Annotator:
     @cached_property
     def _models(self) -> tuple[Segmenter, Parser, NeuralParser | None]:
         segmenter, parser = self.load()
-        state_reader = parser if isinstance(parser, NeuralParser) and reads_states_of(parser, segmenter) else None
+        state_reader = None
+        if isinstance(parser, NeuralParser) and reads_states_of(parser, segmenter):
+            state_reader = parser
         return segmenter, parser, state_reader
 
     def annotate(self, batch: Sequence[DiscourseDocument]) -> list[DiscourseDocument]:
@@ -127,7 +135,9 @@ class Annotator:
         annotated = parser.parse_batch(documents, states)
         del outputs, states
         trim_heap()
-        return list(map(chain_sentences, annotated)) if self.sentence_trees == "chain" else annotated
+        if self.sentence_trees == "chain":
+            annotated = list(map(chain_sentences, annotated))
+        return annotated
 
     def annotate_chunk(self, batches: Sequence[Sequence[DiscourseDocument]]) -> tuple[list[str], Counter[str]]:
         """Annotate batches. Returns the documents as lines of JSON, and the parser's counts."""
@@ -166,14 +176,15 @@ def chain_sentences(document: DiscourseDocument) -> DiscourseDocument:
     sentence_of = [edu.sentence for edu in document.edus]
     arcs = document.dependencies
     highest = highest_edus(arcs.heads, sentence_of, len(document.sentences))
-    heads, relations = list(arcs.heads), list(arcs.relations)
+    heads = list(arcs.heads)
+    relations = list(arcs.relations)
     for edu, (head, sentence) in enumerate(zip(arcs.heads, sentence_of, strict=True)):
         if edu == highest[sentence]:
-            heads[edu] = highest[sentence - 1] if sentence else NO_HEAD
+            heads[edu] = NO_HEAD if sentence == 0 else highest[sentence - 1]
         elif sentence_of[head] != sentence:
             heads[edu] = highest[sentence]
         if heads[edu] != head:
-            relations[edu] = RELATION if heads[edu] != NO_HEAD else ROOT
+            relations[edu] = ROOT if heads[edu] == NO_HEAD else RELATION
     return replace(document, tree=None, arcs=DependencyTree(tuple(heads), tuple(relations)))
 
 
@@ -185,7 +196,7 @@ def rename(files: Sequence[Path], index: DocumentIndex) -> Iterator[DiscourseDoc
         document = next(parsed, None)
         # In a combined text, the corpus name precedes the document ids.
         if document is None or not f"/{name}".endswith(f"/{document.id}"):
-            there = f"{document.id!r}" if document else "none"
+            there = repr(document.id) if document else "none"
             raise UserError(f"{names}: expected the trees of {name!r} next, found {there}")
         yield replace(document, id=name)
     if next(parsed, None) is not None:
@@ -199,8 +210,9 @@ def read_bundle(segmenter: Path, parser: str, *, sentences: SentenceTrees) -> Di
     if parser in BASELINES:
         return DiscourseBundle(parser, data, sentences)
     content = read_bytes(Path(parser))
-    same_segmenter = parser_from_bytes(content, where=parser).segmenter == data
-    return DiscourseBundle(content, None if same_segmenter else data, sentences)
+    if parser_from_bytes(content, where=parser).segmenter == data:
+        return DiscourseBundle(content, None, sentences)
+    return DiscourseBundle(content, data, sentences)
 
 
 def open_bundle(bundle: DiscourseBundle) -> tuple[Segmenter, Parser]:
@@ -212,7 +224,8 @@ def open_bundle(bundle: DiscourseBundle) -> tuple[Segmenter, Parser]:
         parser: Parser = baseline(bundle.parser)
     else:
         trained = parser_from_bytes(bundle.parser, where="the model file: parser")
-        parser, data = trained.parser, data or trained.segmenter
+        parser = trained.parser
+        data = data or trained.segmenter
     if data is None:
         raise UserError("the model file: contains a parser without a segmenter: run `docmt models add-parser` again")
     return Segmenter.from_bytes(data, where="the model file: segmenter"), parser

@@ -25,21 +25,27 @@ class DiscourseBundle:
     @classmethod
     def from_dict(cls, values: Any, *, where: str) -> Self:
         try:
-            parser, segmenter, sentences = (values[name] for name in ("parser", "segmenter", "sentences"))
+            parser = values["parser"]
+            segmenter = values["segmenter"]
+            sentences = values["sentences"]
             if sentences not in get_args(SentenceTrees):
                 raise ValueError(f"unknown trees of sentences {sentences!r}")
-            parser = parser if isinstance(parser, str) else parser.numpy().tobytes()
-            return cls(parser, None if segmenter is None else segmenter.numpy().tobytes(), sentences)
+            if not isinstance(parser, str):
+                parser = parser.numpy().tobytes()
+            if segmenter is not None:
+                segmenter = segmenter.numpy().tobytes()
+            return cls(parser, segmenter, sentences)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise UserError(f"{where}: damaged segmenter or parser ({error}): add them again") from None
 
     def to_dict(self) -> dict[str, Any]:
         # Bytes become tensors, which torch.save stores unchanged and loading with weights_only accepts.
-        return {
-            name: torch.frombuffer(bytearray(value), dtype=torch.uint8) if isinstance(value, bytes) else value
-            for name, value in (
-                ("parser", self.parser),
-                ("segmenter", self.segmenter),
-                ("sentences", self.sentence_trees),
-            )
+        values: dict[str, Any] = {
+            "parser": self.parser,
+            "segmenter": self.segmenter,
+            "sentences": self.sentence_trees,
         }
+        for name, value in values.items():
+            if isinstance(value, bytes):
+                values[name] = torch.frombuffer(bytearray(value), dtype=torch.uint8)
+        return values

@@ -90,8 +90,10 @@ def train_segmenter(
     from docmt.discourse.segmentation.segmenter import read_examples, syntax_path, train_segmenter
 
     segmenter = train_segmenter(read_examples(train), read_examples(dev), settings=settings, seed=seed)
-    paths = [path for discourse in (train, dev) for path in (discourse, syntax_path(discourse))]
-    data = {path.name: sha256_file(path) for path in paths if path.exists()}
+    data = {}
+    for path in (train, syntax_path(train), dev, syntax_path(dev)):
+        if path.exists():
+            data[path.name] = sha256_file(path)
     replace(segmenter, provenance=describe(settings=settings.model_dump(), seed=seed, data=data)).save(out)
 
 
@@ -338,7 +340,8 @@ def count_trees(
         if Path(path) in paths.setdefault(name, []):
             raise UserError(f"--files {item}: duplicate file")
         paths[name].append(Path(path))
-    rows, relation_rows = [], []
+    rows = []
+    relation_rows = []
     for name, of_name in paths.items():
         counts = gather_statistics(itertools.chain.from_iterable(map(iterate_discourse, of_name)))
         rows.append({"name": name} | counts.row())

@@ -20,7 +20,8 @@ Value = TypeVar("Value")
 def postorder(root: Value, children_of: Callable[[Value], Iterable[Value]]) -> Iterator[Value]:
     """Yield the nodes of any tree in post-order: children before parents, from left to right."""
     # This is the reverse of a pre-order walk with children from right to left.
-    walk, stack = [], [root]
+    walk = []
+    stack = [root]
     while stack:
         walk.append(stack.pop())
         stack.extend(children_of(walk[-1]))
@@ -78,9 +79,11 @@ def leaf(edu: int) -> Node:
 
 def join(children: Sequence[Node], nuclearity: str, relations: Sequence[str]) -> Node:
     """Join adjacent constituents. Raises UserError if they do not form a valid node."""
-    where = f"discourse tree: node over EDUs {children[0].first + 1} to {children[-1].last + 1}" if children else ""
+    where = "discourse tree"
+    if children:
+        where = f"discourse tree: node over EDUs {children[0].first + 1} to {children[-1].last + 1}"
     if len(children) < 2:
-        raise UserError(f"{where or 'discourse tree'}: a node needs two or more children, not {len(children)}")
+        raise UserError(f"{where}: a node needs two or more children, not {len(children)}")
     if any(left.last + 1 != right.first for left, right in itertools.pairwise(children)):
         raise UserError(f"{where}: its children have a gap or overlap between them")
     if len(nuclearity) != len(children) or set(nuclearity) - {"N", "S"} or "N" not in nuclearity:
@@ -117,7 +120,8 @@ def binarize(tree: Node) -> Node:
     def combine(node: Node, children: list[Node]) -> Node:
         if len(children) < 3:
             return Node(node.first, node.last, tuple(children), node.nuclearity, node.relations)
-        first, last = node.nuclearity.index("N"), node.nuclearity.rindex("N")
+        first = node.nuclearity.index("N")
+        last = node.nuclearity.rindex("N")
         # Up to the last satellite between nuclei, only joining from the left keeps the heads.
         between = max(node.nuclearity.rfind("S", first, last), first)
         core = children[first]
@@ -168,23 +172,27 @@ def to_json(tree: Node) -> list[Any]:
         if node.is_leaf:
             values.append(node.first)
             continue
-        is_plain = node.relations == join_names(node.nuclearity, node.relation)
-        relation: Any = node.relation if is_plain else list(node.relations)
+        relation: Any = node.relation
+        if node.relations != join_names(node.nuclearity, node.relation):
+            relation = list(node.relations)
         values.append({"children": len(node.children), "nuclearity": node.nuclearity, "relation": relation})
     return values
 
 
 def join_names(nuclearity: str, relation: str) -> tuple[str, ...]:
     """Return the relations per child, for a node whose children share one relation."""
-    is_multinuclear = nuclearity.count("N") > 1
-    return tuple(relation if letter == "S" or is_multinuclear else SPAN for letter in nuclearity)
+    names = [relation] * len(nuclearity)
+    if nuclearity.count("N") == 1:
+        names[nuclearity.index("N")] = SPAN
+    return tuple(names)
 
 
 def from_json(value: Any) -> Node:
     """Build a tree from the values of `to_json`, or from nested mappings (`flatten_nested`)."""
     done: list[Node] = []
     try:
-        for item in value if isinstance(value, list) else flatten_nested(value):
+        items = value if isinstance(value, list) else flatten_nested(value)
+        for item in items:
             if isinstance(item, int):
                 done.append(leaf(item))
                 continue
@@ -193,9 +201,13 @@ def from_json(value: Any) -> Node:
                 raise ValueError(f"a node of {n} children after {len(done)}")
             children = done[-n:]
             del done[-n:]
-            relation, nuclearity = item["relation"], item["nuclearity"]
-            names = join_names(nuclearity, relation) if isinstance(relation, str) else tuple(relation)
-            done.append(join(children, nuclearity, names))
+            relation = item["relation"]
+            nuclearity = item["nuclearity"]
+            if isinstance(relation, str):
+                relations = join_names(nuclearity, relation)
+            else:
+                relations = tuple(relation)
+            done.append(join(children, nuclearity, relations))
         if len(done) != 1:
             raise ValueError(f"{len(done)} roots")
     except (KeyError, TypeError, ValueError) as error:
@@ -209,4 +221,7 @@ def flatten_nested(value: Any) -> Iterator[Any]:
     A mapping is `{"edu": n}`, or contains a list of mappings as `children`.
     """
     for item in postorder(value, lambda item: () if "edu" in item else item["children"]):
-        yield int(item["edu"]) if "edu" in item else {**item, "children": len(item["children"])}
+        if "edu" in item:
+            yield int(item["edu"])
+        else:
+            yield {**item, "children": len(item["children"])}

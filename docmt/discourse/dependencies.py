@@ -30,7 +30,9 @@ def to_dependencies(tree: Node, n_edus: int) -> DependencyTree:
     nested list.
     """
     is_binary = all(len(node.children) <= 2 for node in tree.postorder())
-    return nary_to_dependencies(flatten(tree) if is_binary else tree, n_edus)
+    if is_binary:
+        tree = flatten(tree)
+    return nary_to_dependencies(tree, n_edus)
 
 
 def nary_to_dependencies(tree: Node, n_edus: int) -> DependencyTree:
@@ -40,18 +42,22 @@ def nary_to_dependencies(tree: Node, n_edus: int) -> DependencyTree:
     depend on it.
     """
     check_cover(tree, n_edus)
-    arcs: dict[int, tuple[int, str]] = {}
+    heads = [NO_HEAD] * n_edus
+    relations = [ROOT] * n_edus
 
-    def head_of(node: Node, heads: list[int]) -> int:
+    def attach(node: Node, heads_of_children: list[int]) -> int:
+        """Attach the heads of the children to the head of a node, and return it."""
         if node.is_leaf:
             return node.first
-        head = heads[node.nuclearity.index("N")]
-        arcs.update((child, (head, name)) for child, name in zip(heads, node.relations, strict=True) if child != head)
+        head = heads_of_children[node.nuclearity.index("N")]
+        for edu, relation in zip(heads_of_children, node.relations, strict=True):
+            if edu != head:
+                heads[edu] = head
+                relations[edu] = relation
         return head
 
-    tree.fold(head_of)
-    in_order = [arcs.get(edu, (NO_HEAD, ROOT)) for edu in range(n_edus)]
-    return DependencyTree(tuple(head for head, _ in in_order), tuple(name for _, name in in_order))
+    tree.fold(attach)
+    return DependencyTree(tuple(heads), tuple(relations))
 
 
 def check_dependencies(heads: Sequence[int], *, where: str) -> None:
@@ -63,7 +69,8 @@ def check_dependencies(heads: Sequence[int], *, where: str) -> None:
         raise UserError(f"{where}: units {roots[0] + 1} and {roots[1] + 1} are both roots, but a tree has only one")
     done = {NO_HEAD}  # units with a path to the root
     for start in range(len(heads)):
-        unit, path = start, set()
+        unit = start
+        path = set()
         while unit not in done:
             if unit in path:
                 raise UserError(f"{where}: unit {unit + 1} depends on itself through its heads (a cycle)")
@@ -76,7 +83,8 @@ def depths(heads: Sequence[int]) -> np.ndarray:
     """Return the depths of all units: their numbers of steps to the root, int64."""
     depth = np.full(len(heads), -1, dtype=np.int64)
     for start in range(len(heads)):
-        path, unit = [], start
+        path = []
+        unit = start
         while unit != NO_HEAD and depth[unit] < 0:
             path.append(unit)
             unit = heads[unit]
@@ -94,8 +102,11 @@ def merge_to_sentences(heads: Sequence[int], sentence_of: Sequence[int], n_sente
     is no cycle, and only the sentence with the root has no head, even if EDUs in one sentence have heads in several
     other sentences.
     """
-    highest = highest_edus(heads, sentence_of, n_sentences)
-    return tuple(NO_HEAD if heads[edu] == NO_HEAD else sentence_of[heads[edu]] for edu in highest)
+    merged = []
+    for edu in highest_edus(heads, sentence_of, n_sentences):
+        head = heads[edu]
+        merged.append(NO_HEAD if head == NO_HEAD else sentence_of[head])
+    return tuple(merged)
 
 
 def highest_edus(heads: Sequence[int], sentence_of: Sequence[int], n_sentences: int) -> list[int]:
@@ -110,8 +121,10 @@ def highest_edus(heads: Sequence[int], sentence_of: Sequence[int], n_sentences: 
 
 def number_through(heads: Sequence[np.ndarray]) -> np.ndarray:
     """Concatenate the heads of several trees, renumbered as rows of the result, int64."""
-    starts = np.cumsum([0, *(len(part) for part in heads[:-1])])
-    parts = [np.where(part < 0, NO_HEAD, part + start) for part, start in zip(heads, starts, strict=True)]
+    starts = np.cumsum([0, *map(len, heads[:-1])])
+    parts = []
+    for part, start in zip(heads, starts, strict=True):
+        parts.append(np.where(part < 0, NO_HEAD, part + start))
     return np.concatenate(parts)
 
 

@@ -41,7 +41,7 @@ class DiscourseDocument:
     def __post_init__(self) -> None:
         """Raise UserError if EDUs, trees and sentences do not match."""
         where = f"discourse of {self.id!r}"
-        check_edus(self.edus, [len(words) for words in self.sentences], where=where)
+        check_edus(self.edus, list(map(len, self.sentences)), where=where)
         if self.tree is not None:
             check_cover(self.tree, len(self.edus), where=f"{where}: ")
         if self.arcs is not None:
@@ -86,17 +86,20 @@ class DiscourseDocument:
     def from_json(cls, value: Any) -> "DiscourseDocument":
         """Build a document from the value of `to_json`. Raises UserError for other values."""
         try:
-            tree = from_json(value["tree"]) if value.get("tree") else None
-            arcs = None
+            tree = arcs = paragraphs = None
+            if value.get("tree"):
+                tree = from_json(value["tree"])
             rows = value.get("dependency")
             if rows:
                 arcs = DependencyTree(tuple(row["head"] for row in rows), tuple(row["relation"] for row in rows))
+            if value.get("paragraphs") is not None:
+                paragraphs = tuple(value["paragraphs"])
             return cls(
                 value["document"],
                 tuple(map(tuple, value["sentences"])),
                 tuple(Edu(edu["sentence"], edu["start"], edu["end"]) for edu in value["edus"]),
                 tree,
-                tuple(value["paragraphs"]) if value.get("paragraphs") is not None else None,
+                paragraphs,
                 arcs,
             )
         except (KeyError, TypeError, AttributeError) as error:
@@ -116,7 +119,8 @@ def check_edus(edus: Iterable[Edu], lengths: list[int], *, where: str) -> None:
                 f"{where}: EDU {number} is words {edu.start} to {edu.end} of sentence {edu.sentence + 1}, but the EDUs "
                 "of a sentence must cover it without gap or overlap"
             )
-        before, ends[edu.sentence] = edu.sentence, edu.end
+        before = edu.sentence
+        ends[edu.sentence] = edu.end
         counts[edu.sentence] += 1
     for sentence, (end, length, count) in enumerate(zip(ends, lengths, counts, strict=True), start=1):
         if length == 0 and count != 1:
@@ -133,13 +137,17 @@ def edus_from_starts(starts: Iterable[Iterable[int]], lengths: Iterable[int]) ->
     edus = []
     for sentence, (inner, length) in enumerate(zip(starts, lengths, strict=True)):
         bounds = [0, *sorted(inner), length]
-        edus += [Edu(sentence, start, end) for start, end in itertools.pairwise(bounds)]
+        for start, end in itertools.pairwise(bounds):
+            edus.append(Edu(sentence, start, end))
     return tuple(edus)
 
 
 def sentences_of(documents: Iterable[DiscourseDocument]) -> list[tuple[str, ...]]:
     """Return the sentences of all documents in order."""
-    return [words for document in documents for words in document.sentences]
+    sentences = []
+    for document in documents:
+        sentences += document.sentences
+    return sentences
 
 
 def inner_starts(document: DiscourseDocument) -> list[list[int]]:
@@ -167,7 +175,7 @@ def read_discourse(path: Path) -> list[DiscourseDocument]:
 
 def write_discourse(path: Path, documents: Iterable[DiscourseDocument]) -> None:
     """Write documents as `*.discourse.jsonl`, one at a time."""
-    write_jsonl(path, (document.to_json() for document in documents))
+    write_jsonl(path, map(DiscourseDocument.to_json, documents))
 
 
 class Units:
@@ -210,4 +218,6 @@ class DocumentUnits:
             return SAME_SENTENCE
         if self.paragraphs is None:
             return UNKNOWN
-        return SAME_PARAGRAPH if self.paragraphs.number_of[left] == self.paragraphs.number_of[right] else ABOVE
+        if self.paragraphs.number_of[left] == self.paragraphs.number_of[right]:
+            return SAME_PARAGRAPH
+        return ABOVE

@@ -9,7 +9,7 @@ EDUs are comparable. For equal EDUs, precision, recall and F1 are the same.
 import itertools
 import operator
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -65,7 +65,9 @@ def evaluate_segmenter(
     """
     documents = read_discourse(gold)
     sentences = sentences_of(documents)
-    starts = [sentence_starts for document in documents for sentence_starts in inner_starts(document)]
+    starts: list[list[int]] = []
+    for document in documents:
+        starts += inner_starts(document)
     n_sentences = sum(map(bool, sentences))
     counts = {
         "documents": len(documents),
@@ -78,19 +80,26 @@ def evaluate_segmenter(
     lines = read_lines(text)
     if len(lines) != len(sentences):
         raise UserError(f"{text}: {len(lines)} lines, but {gold} has {len(sentences)} sentences")
-    tokenized = [sentence_words(line, lang) for line in lines]
-    for number, (words, gold_words) in enumerate(zip(tokenized, sentences, strict=True), start=1):
+    tokenized = []
+    for number, (line, gold_words) in enumerate(zip(lines, sentences, strict=True), start=1):
+        words = sentence_words(line, lang)
+        tokenized.append(words)
         if "".join(words) != "".join(gold_words):
             raise UserError(f"{text}: line {number} differs from sentence {number} in {gold}")
     # The tokenizer's words can differ from the gold words: starts are compared as character positions without spaces.
-    places = []
-    for words_of, starts_of in ((tokenized, segmenter.segment(tokenized)), (sentences, starts)):
-        before = ([0, *itertools.accumulate(map(len, words))] for words in words_of)
-        places.append(
-            [[ends[word] for word in sentence_starts] for ends, sentence_starts in zip(before, starts_of, strict=True)]
-        )
+    predicted = _character_starts(tokenized, segmenter.segment(tokenized))
+    scores = score_starts(predicted, _character_starts(sentences, starts), n_sentences=n_sentences)
     counts["sentences_in_the_same_words"] = sum(map(operator.eq, tokenized, sentences))
-    return {**score_starts(*places, n_sentences=n_sentences), **counts}
+    return {**scores, **counts}
+
+
+def _character_starts(sentences: Iterable[Sequence[str]], starts: Iterable[list[int]]) -> list[list[int]]:
+    """Convert EDU starts from word positions to character positions without spaces."""
+    converted = []
+    for words, word_starts in zip(sentences, starts, strict=True):
+        character_starts = [0, *itertools.accumulate(map(len, words))]
+        converted.append([character_starts[word] for word in word_starts])
+    return converted
 
 
 def evaluate_parser(
@@ -109,17 +118,17 @@ def evaluate_parser(
     scores = Scores(coarse_classes(relations))
     before = parser.counts["enforced"]
     for batch in batches(iterate_discourse(gold)):
+        inputs = []
         for document in batch:
             if document.tree is None and document.arcs is None:
                 raise UserError(f"{gold}: document {document.id!r} has no tree to compare with")
-        inputs = [replace(document, tree=None, arcs=None) for document in batch]
-        if hide_paragraphs:
-            inputs = [replace(document, paragraphs=None) for document in inputs]
-        if segmenter is not None:
-            for number, document in enumerate(inputs):
+            plain = replace(document, tree=None, arcs=None)
+            if hide_paragraphs:
+                plain = replace(plain, paragraphs=None)
+            if segmenter is not None:
                 starts = segmenter.segment(document.sentences)
-                edus = edus_from_starts(starts, map(len, document.sentences))
-                inputs[number] = replace(document, edus=edus)
+                plain = replace(plain, edus=edus_from_starts(starts, map(len, document.sentences)))
+            inputs.append(plain)
         for document, predicted in zip(batch, parser.parse_batch(inputs), strict=True):
             scores.add(document, predicted)
     return {**scores.report(), "enforced": parser.counts["enforced"] - before}
@@ -150,12 +159,14 @@ class Scores:
                 f"evaluation: document {predicted.id!r} has different words than gold document {gold.id!r}: parse "
                 "the documents in the gold file, in order"
             )
-        gold_places, places = _places(gold), _places(predicted)
+        gold_places = _places(gold)
+        places = _places(predicted)
         self.counts["documents"] += 1
         self.counts["sentences"] += len(gold.sentences)
         self._match("edus", gold_places, places)
         if gold.tree is not None and predicted.tree is not None:
-            gold_nodes, nodes = self._nodes(gold.tree, gold_places), self._nodes(predicted.tree, places)
+            gold_nodes = self._nodes(gold.tree, gold_places)
+            nodes = self._nodes(predicted.tree, places)
             for name in ("parseval", "rst-parseval"):
                 for kind, columns in KINDS.items():
                     columns_of = operator.itemgetter(*columns)
@@ -168,36 +179,39 @@ class Scores:
                     self.counts[f"level {level} gold"] += 1
                     self.counts[f"level {level} both"] += _span(node, gold_places) in spans
         if gold.edus and (gold.tree is not None or gold.arcs is not None):
-            gold_arcs, arcs = self._arcs(gold, gold_places), self._arcs(predicted, places)
+            gold_arcs = self._arcs(gold, gold_places)
+            arcs = self._arcs(predicted, places)
             self._match("uas", (arc[:2] for arc in gold_arcs), (arc[:2] for arc in arcs))
             self._match("las", gold_arcs, arcs)
-            gold_heads, heads = _sentence_heads(gold), _sentence_heads(predicted)
-            self.counts["sentence heads right"] += sum(a == b for a, b in zip(gold_heads, heads, strict=True))
+            right_heads = map(operator.eq, _sentence_heads(gold), _sentence_heads(predicted))
+            self.counts["sentence heads right"] += sum(right_heads)
 
     def _match(self, name: str, gold: Iterable[Any], predicted: Iterable[Any]) -> None:
-        gold_counts, counts = Counter(gold), Counter(predicted)
+        gold_counts = Counter(gold)
+        counts = Counter(predicted)
         self.counts[f"{name} gold"] += gold_counts.total()
         self.counts[f"{name} predicted"] += counts.total()
         self.counts[f"{name} both"] += (gold_counts & counts).total()
 
     def _nodes(self, tree: Node, places: list[Position]) -> dict[str, list[tuple[Position, str, str]]]:
         """Return span, nuclearity and relation of the compared nodes, per score."""
-        inner = [node for node in binarize(tree).postorder() if not node.is_leaf]
-        return {
-            "parseval": [(_span(node, places), node.nuclearity, self._coarse(node.relation)) for node in inner],
-            "rst-parseval": [
-                (_span(child, places), letter, self._coarse(relation))
-                for node in inner
-                for child, letter, relation in zip(node.children, node.nuclearity, node.relations, strict=True)
-            ],
-        }
+        parents = []
+        children = []
+        for node in binarize(tree).postorder():
+            if node.is_leaf:
+                continue
+            parents.append((_span(node, places), node.nuclearity, self._coarse(node.relation)))
+            for child, letter, relation in zip(node.children, node.nuclearity, node.relations, strict=True):
+                children.append((_span(child, places), letter, self._coarse(relation)))
+        return {"parseval": parents, "rst-parseval": children}
 
     def _arcs(self, document: DiscourseDocument, places: list[Position]) -> list[tuple[Position, Any, str]]:
         tree = document.dependencies
-        return [
-            (edu, places[head] if head != NO_HEAD else None, self._coarse(relation))
-            for edu, head, relation in zip(places, tree.heads, tree.relations, strict=True)
-        ]
+        arcs = []
+        for edu, head, relation in zip(places, tree.heads, tree.relations, strict=True):
+            head_position = None if head == NO_HEAD else places[head]
+            arcs.append((edu, head_position, self._coarse(relation)))
+        return arcs
 
     def _coarse(self, relation: str) -> str:
         return relation if relation in (SPAN, ROOT) else self.coarse(relation)
@@ -207,7 +221,6 @@ class Scores:
 
         A score without any document is None.
         """
-        trees = {name: {kind: self._f1(f"{name} {kind}") for kind in KINDS} for name in ("parseval", "rst-parseval")}
         span_recall = {}
         for level in LEVEL_NAMES.values():
             n_nodes = self.counts[f"level {level} gold"]
@@ -219,8 +232,8 @@ class Scores:
             "sentences": self.counts["sentences"],
             "edus": {"gold": self.counts["edus gold"], "predicted": self.counts["edus predicted"]},
             "edu_f1": self._f1("edus"),
-            "parseval": trees["parseval"],
-            "rst_parseval": trees["rst-parseval"],
+            "parseval": {kind: self._f1(f"parseval {kind}") for kind in KINDS},
+            "rst_parseval": {kind: self._f1(f"rst-parseval {kind}") for kind in KINDS},
             "span_recall": span_recall,
             "uas": self._f1("uas"),
             "las": self._f1("las"),

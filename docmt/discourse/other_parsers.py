@@ -78,8 +78,11 @@ class Baseline(Parser):
     def parse(self, document: DiscourseDocument) -> DiscourseDocument:
         n_edus = len(document.edus)
         self.counts.update(documents=1, edus=n_edus)
-        draw = random.Random(document.id)
-        earlier = [edu - 1 if self.name == CHAIN else draw.randrange(edu) for edu in range(1, n_edus)]
+        if self.name == CHAIN:
+            earlier = range(n_edus - 1)
+        else:
+            draw = random.Random(document.id)
+            earlier = [draw.randrange(edu) for edu in range(1, n_edus)]
         arcs = DependencyTree((NO_HEAD, *earlier)[:n_edus], (ROOT, *[RELATION] * len(earlier))[:n_edus])
         return replace(document, tree=None, arcs=arcs)
 
@@ -93,7 +96,8 @@ def baseline(name: str) -> Parser:
 
 READERS = {".dis": parse_brackets, ".rs3": parse_rs3, ".rs4": parse_rs3}
 """Suffix → reader for user-supplied tree files."""
-ISANLP_VERSION, ISANLP_LEAF = "gumrrg", "elementary"
+ISANLP_VERSION = "gumrrg"
+ISANLP_LEAF = "elementary"
 
 
 class FileParser(Parser):
@@ -171,8 +175,10 @@ class IsanlpParser(Parser):
         texts = [" ".join(document.edu_words(number)) for number in range(len(document.edus))]
         if not all(texts):
             raise UserError(f"parser isanlp: document {document.id!r} has a sentence without words: remove it")
-        if len(texts) < 2:
-            return replace(document, tree=leaf(0) if texts else None, arcs=None)
+        if not texts:
+            return replace(document, tree=None, arcs=None)
+        if len(texts) == 1:
+            return replace(document, tree=leaf(0), arcs=None)
         try:
             (unit,) = self.backend.from_edus(texts)["rst"]
         except ValueError as error:
@@ -185,7 +191,13 @@ def convert_units(root: Any, texts: Sequence[str], name: str) -> Node:
     # isanlp_rst tokenizes the joined words again, so leaves and EDUs are compared by characters without spaces.
     done: list[Node] = []
     n_leaves = 0
-    for unit in postorder(root, lambda unit: () if unit.relation == ISANLP_LEAF else (unit.left, unit.right)):
+
+    def children_of(unit: Any) -> tuple[Any, ...]:
+        if unit.relation == ISANLP_LEAF:
+            return ()
+        return unit.left, unit.right
+
+    for unit in postorder(root, children_of):
         if unit.relation == ISANLP_LEAF:
             n_leaves += 1
             if n_leaves > len(texts) or "".join(unit.text.split()) != "".join(texts[n_leaves - 1].split()):
@@ -193,7 +205,8 @@ def convert_units(root: Any, texts: Sequence[str], name: str) -> Node:
                 raise UserError(message)
             done.append(leaf(n_leaves - 1))
         else:
-            right, left = done.pop(), done.pop()
+            right = done.pop()
+            left = done.pop()
             done.append(join_pair(left, right, unit.nuclearity, unit.relation.lower()))
     if n_leaves != len(texts):
         raise UserError(f"parser isanlp: document {name!r}: the tree has {n_leaves} leaves for {len(texts)} EDUs")

@@ -25,7 +25,8 @@ class DiscourseStatistics:
     relations_between: Counter[str] = field(default_factory=Counter)
 
     def add(self, document: DiscourseDocument) -> None:
-        n_edus, n_sentences = len(document.edus), len(document.sentences)
+        n_edus = len(document.edus)
+        n_sentences = len(document.sentences)
         sentence_of = np.fromiter((edu.sentence for edu in document.edus), dtype=np.int64, count=n_edus)
         edus_per_sentence = np.bincount(sentence_of, minlength=n_sentences)
         self.sums.update(
@@ -47,7 +48,8 @@ class DiscourseStatistics:
         depth = tree.fold(lambda node, below: 1 + max(below) if below else 0)
         spans = {(node.first, node.last) for node in tree.postorder()}
         ends = np.cumsum(edus_per_sentence)
-        firsts, lasts = (ends - edus_per_sentence).tolist(), (ends - 1).tolist()
+        firsts = (ends - edus_per_sentence).tolist()
+        lasts = (ends - 1).tolist()
         is_whole = np.array([span in spans for span in zip(firsts, lasts, strict=True)])
         has_several = edus_per_sentence > 1
         self.sums.update(
@@ -120,15 +122,16 @@ class DiscourseStatistics:
     def relation_rows(self) -> list[dict[str, Any]]:
         """Return one table row per dependency relation, the most frequent first, without roots."""
         total = self.relations.total()
-        return [
-            {
+        rows = []
+        for name, count in sorted(self.relations.items(), key=lambda item: (-item[1], item[0])):
+            row = {
                 "relation": name,
                 "arcs": count,
                 "percent": round(100 * count / total, 2),
                 "between_sentences_percent": round(100 * self.relations_between[name] / count, 2),
             }
-            for name, count in sorted(self.relations.items(), key=lambda item: (-item[1], item[0]))
-        ]
+            rows.append(row)
+        return rows
 
 
 def gather_statistics(documents: Iterable[DiscourseDocument]) -> DiscourseStatistics:

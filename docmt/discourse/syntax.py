@@ -51,8 +51,10 @@ def read_syntax(path: Path, documents: Sequence[DiscourseDocument]) -> list[Docu
     named_rows: list[tuple[str, DocumentSyntax]] = []
     for number, value in enumerate(iterate_jsonl(path), start=1):
         try:
-            rows = [[tuple(part[name]) for name in ("pos", "heads", "relations")] for part in value["sentences"]]
-            named_rows.append((value["document"], tuple(SentenceSyntax(*row) for row in rows)))
+            sentences = []
+            for row in value["sentences"]:
+                sentences.append(SentenceSyntax(tuple(row["pos"]), tuple(row["heads"]), tuple(row["relations"])))
+            named_rows.append((value["document"], tuple(sentences)))
         except (KeyError, TypeError) as error:
             raise UserError(f"{path}: line {number}: not syntax in the format of docs/files.md ({error!r})") from None
     if len(named_rows) != len(documents):

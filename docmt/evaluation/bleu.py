@@ -17,7 +17,9 @@ from docmt.evaluation.words import describe_words, tokenized_texts
 
 def score_bleu(test: TranslatedTest, metrics: Mapping[str, Metric]) -> list[ScoreRow]:
     """Return rows with sacreBLEU metrics against the raw reference, lengths, and instance shares."""
-    settings, tgt_lang, hypotheses = test.settings, test.tgt_lang, test.hypotheses
+    settings = test.settings
+    tgt_lang = test.tgt_lang
+    hypotheses = test.hypotheses
     raw = words = test.texts
     rows: list[ScoreRow] = []
     problem = None
@@ -51,11 +53,14 @@ def score_bleu(test: TranslatedTest, metrics: Mapping[str, Metric]) -> list[Scor
     lengths = count_segments(scorer, "instances", test).rows[:, :2]  # hypothesis, reference
     signature = f"words of the hypotheses per word of the reference|tok:{scorer.tokenizer_signature}"
     shares = {"length ratio": (lengths, signature)}
+    same = []
+    forced = []
+    for hypothesis in hypotheses:
+        same.append((len(hypothesis.sentences) == hypothesis.n_sentences, 1))
+        forced.append((hypothesis.forced_ends, hypothesis.n_sentences))
     if not test.is_aligned:  # otherwise the share is 100 % by construction
-        same = [(len(hypothesis.sentences) == hypothesis.n_sentences, 1) for hypothesis in hypotheses]
         shares["sentence count preserved"] = np.array(same, float), "instances with as many sentences as the source"
     if any(hypothesis.forced_ends for hypothesis in hypotheses):
-        forced = [(hypothesis.forced_ends, hypothesis.n_sentences) for hypothesis in hypotheses]
         shares["length-limited sentences"] = np.array(forced, float), "sentences that reached the length limit"
     for name, (counts, signature) in shares.items():
         part, n = counts.sum(0).tolist()
@@ -86,7 +91,10 @@ def segment_counts(scorer: SacreMetric, statistics: Sequence[Sequence[int | floa
 def bleu_of_counts(counts: np.ndarray, *, smooth: bool) -> np.ndarray:
     """Return BLEU for summed counts [..., 10]: lengths on both sides, matches and n-grams by order."""
     # sacreBLEU's formula, vectorized for thousands of resamples.
-    length, expected, correct, total = counts[..., 0], counts[..., 1], counts[..., 2:6], counts[..., 6:10]
+    length = counts[..., 0]
+    expected = counts[..., 1]
+    correct = counts[..., 2:6]
+    total = counts[..., 6:10]
     with np.errstate(divide="ignore", invalid="ignore"):
         # Smoothing `exp`: the first order without a match counts half a match, the second a quarter, and so on.
         smoothed = 0.5 ** np.cumsum(correct == 0, axis=-1) if smooth else 0.0
@@ -111,5 +119,6 @@ def chrf_of_counts(counts: np.ndarray) -> np.ndarray:
 
 def ter_of_counts(counts: np.ndarray) -> np.ndarray:
     """Return TER for summed counts [..., 2]: edits and reference words."""
-    edits, words = counts[..., 0], counts[..., 1]
+    edits = counts[..., 0]
+    words = counts[..., 1]
     return np.divide(100 * edits, words, where=words > 0, out=np.where(edits > 0, 100.0, 0.0))

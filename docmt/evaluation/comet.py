@@ -76,8 +76,12 @@ def with_context(
     """Prepend up to `n_before` preceding sentences of `context` from the same document to each sentence."""
     joined = []
     for i, sentence in enumerate(sentences):
-        before = [context[j] for j in range(max(i - n_before, 0), i) if documents[j] == documents[i]]
-        joined.append(SEPARATOR.join([*before, sentence]))
+        parts = []
+        for j in range(max(i - n_before, 0), i):
+            if documents[j] == documents[i]:
+                parts.append(context[j])
+        parts.append(sentence)
+        joined.append(SEPARATOR.join(parts))
     return joined
 
 

@@ -1,5 +1,6 @@
 """`docmt evaluate`: score hypotheses, test sets and context use, and test differences for significance."""
 
+import itertools
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -81,6 +82,8 @@ def run(
     Args:
         training: raw parallel training text, to improve the word alignment for APT. Files as in --texts.
     """
+    from docmt.evaluation.generative_accuracy import read_payloads, score_generation
+
     _refuse_unused(settings, contrast=["ties"])
     aligned_with = single_prefix(training, option="--training") if training else None
     scores = []
@@ -93,7 +96,10 @@ def run(
         elif test.kind == "suite":
             scores.append(_contrastive_scores(test, settings.contrast.ties))
         else:
-            scores.append(_generative_scores(test))
+            items = read_generative_suite(test.file)
+            rows = score_generation(items, read_payloads(test.outputs[0], items), lang=test.languages[1])
+            inputs = {"reference": test.file, "translations": test.outputs[0]}
+            scores.append(TestScores(test.name, rows, inputs))
     write_scores(out, scores, run=vars(run), settings=settings.model_dump(), fingerprint=fingerprint)
 
 
@@ -118,10 +124,10 @@ def _read_translations(
     more = read_more_references(test.references, index, reference)
     text = (reference, settings, test.file, src_lang, tgt_lang, training, more)
     outputs = [*test.outputs, *test.baseline]
-    external = {
-        metric: read_metric_scores(metric, list(zip(map(str, outputs), files, strict=True)), index)
-        for metric, files in test.external.items()
-    }
+    external = {}
+    for metric, files in test.external.items():
+        scored_files = list(zip(map(str, outputs), files, strict=True))
+        external[metric] = read_metric_scores(metric, scored_files, index)
     translated = []
     for number, path in enumerate(outputs):
         scores = {metric: parts[number] for metric, parts in external.items()}
@@ -162,15 +168,6 @@ def _contrastive_scores(test: TestOutputs, ties: Ties) -> TestScores:
     rules = ContrastSettings.load({**origin.get("contrast", {}), "ties": ties}, where=where)
     rows = score_contrast(read_suite(test.file), scores, rules)
     return TestScores(test.name, rows, {"reference": test.file, "log_probabilities": path}, {"decoding": origin})
-
-
-def _generative_scores(test: TestOutputs) -> TestScores:
-    from docmt.evaluation.generative_accuracy import read_payloads, score_generation
-
-    path = test.outputs[0]
-    items = read_generative_suite(test.file)
-    rows = score_generation(items, read_payloads(path, items), lang=test.languages[1])
-    return TestScores(test.name, rows, {"reference": test.file, "translations": path})
 
 
 @commands.command
@@ -248,9 +245,10 @@ def cxmi(
     # As in contrastive scoring: differences are smaller than rounding errors in half precision.
     exact = settings.model_copy(update={"precision": "float32"})
     scorer = TargetScorer(load_model(model, fingerprint=model_fingerprint), exact, device=torch_device)
-    trees = [document for file in discourse for document in read_discourse(file)] if discourse else None
+    trees = list(itertools.chain.from_iterable(map(read_discourse, discourse))) if discourse else None
     if suite is not None:
-        reference, items = suite, read_suite(suite)
+        reference = suite
+        items = read_suite(suite)
         right = [Candidate(item.src, item.candidates[item.correct], is_prefix=item.is_prefix) for item in items]
         rows = suite_rows(items, score_references([item.id for item in items], right, scorer, trees))
     else:
@@ -346,7 +344,8 @@ def compare(
     index, (reference, *more), blank = read_user_references(references)
     if len(index.ids) == 1:
         log.warning("%s: only one document (by blank lines or documents.tsv): d-BLEU cannot be tested", references[0])
-    systems, prefix = {}, references[0].with_suffix("")
+    systems = {}
+    prefix = references[0].with_suffix("")
     for name, path in paths.items():
         translations = read_user_hypotheses(path, index, reference, tgt_lang=tgt_lang, blank=blank)
         systems[name] = TranslatedTest(translations, reference, settings, prefix, src_lang, tgt_lang, training, more)
@@ -424,7 +423,8 @@ def difference(
             differences = compare_translations(translated[:n_ours], translated[n_ours:])
         else:
             metric, items, judge = _read_judged(test, settings.contrast.ties)
-            ours, theirs = list(map(judge, test.outputs)), list(map(judge, test.baseline))
+            ours = list(map(judge, test.outputs))
+            theirs = list(map(judge, test.baseline))
             differences = compare_verdicts(metric, [item.phenomenon for item in items], ours, theirs)
         keys = {"dataset": dataset, "test": test.name, "system": names[0], "baseline": names[1]}
         rows += [keys | vars(tested) for tested in differences]

@@ -114,7 +114,8 @@ def accuracy_rows(
             if phenomenon in (None, item.phenomenon) and of_class.items() <= vars(item).items():
                 members.append(item)
                 results.append(is_correct)
-        n, right = len(results), sum(results)
+        n = len(results)
+        right = sum(results)
         low, high = wilson_interval(right, n)
         row = {"metric": metric, "value": 100 * right / n, "n": n, "low": 100 * low, "high": 100 * high}
         row |= {"phenomenon": phenomenon, "distance": None, "kind": None, "signature": signature, **of_class}

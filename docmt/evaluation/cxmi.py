@@ -43,10 +43,10 @@ def score_references(
             raise UserError(
                 "the trees must have the ids of the test documents, in the same order: parse the documents again"
             )
-        references = [
-            replace(reference, trees=align_trees(tree, reference.src, scorer.trained))
-            for reference, tree in zip(references, trees, strict=True)
-        ]
+        parsed = []
+        for reference, tree in zip(references, trees, strict=True):
+            parsed.append(replace(reference, trees=align_trees(tree, reference.src, scorer.trained)))
+        references = parsed
     in_context = scorer.score_sentences(references)
     alone = scorer.score_sentences(references, alone=True)
     return {LOG_PROBABILITY: in_context, CXMI: list(map(np.subtract, in_context, alone))}
@@ -67,11 +67,13 @@ def suite_rows(items: Sequence[ContrastiveItem], scores: Mapping[str, Sequence[n
 
 def mean_row(metric: str, values: np.ndarray, documents: Sequence[str] | None = None) -> ScoreRow:
     """Return the mean over sentences, with its 95 % interval if there are several. `documents` as in `group_means`."""
-    mean, n = float(values.mean()), len(values)
+    mean = float(values.mean())
+    n = len(values)
     row: ScoreRow = {"metric": metric, "value": mean, "n": n, "signature": SIGNATURES[metric]}
     if n > 1:
         # ddof=1: these sentences are a sample.
         margin = 1.96 * float(values.std(ddof=1)) / n**0.5
-        row["low"], row["high"] = mean - margin, mean + margin
+        row["low"] = mean - margin
+        row["high"] = mean + margin
         row["groups"] = group_means(values, documents)
     return row

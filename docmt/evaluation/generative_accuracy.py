@@ -59,7 +59,11 @@ def _generated(path: Path, items: Sequence[GenerativeItem]) -> list[str]:
                 raise UserError(f'{path}: line {line} is not {{"id", "sentences"}} of `docmt decode translate-suite`')
     if translations.keys() != {item.id for item in items}:
         raise UserError(f"{path}: its {len(translations)} items differ from the suite: use the same suite")
-    return [(translations[item.id] + [""] * len(item.src))[item.sentence] for item in items]
+    payloads = []
+    for item in items:
+        sentences = translations[item.id] + [""] * len(item.src)
+        payloads.append(sentences[item.sentence])
+    return payloads
 
 
 def find_expected(item: GenerativeItem, payload: str, *, lang: str) -> tuple[int, int] | None:
@@ -78,12 +82,17 @@ def find_expected(item: GenerativeItem, payload: str, *, lang: str) -> tuple[int
     positions = []
     for position, character in enumerate(payload):
         positions += [position] * len(character.lower())  # some letters become two
-    letters = [pair for pair in zip(payload.lower(), positions, strict=True) if pair[0] not in string.punctuation]
+    letters = ""
+    letter_positions = []
+    for letter, position in zip(payload.lower(), positions, strict=True):
+        if letter not in string.punctuation:
+            letters += letter
+            letter_positions.append(position)
     # As in ctxpro, `expected` keeps its punctuation, so that words with punctuation are never found.
-    start = f" {''.join(letter for letter, _ in letters)} ".find(f" {expected} ")
+    start = f" {letters} ".find(f" {expected} ")
     if start < 0:
         return None
-    return letters[start][1], letters[start + len(expected) - 1][1] + 1
+    return letter_positions[start], letter_positions[start + len(expected) - 1] + 1
 
 
 def match_expected(items: Sequence[GenerativeItem], payloads: Sequence[str], *, lang: str) -> list[bool]:

@@ -226,18 +226,23 @@ def _first_unmatched(longer: Sequence[Sequence[str]], shorter: Sequence[Sequence
 
 def describe_realignment(hypotheses: Sequence[Hypothesis]) -> str | None:
     """Return how many documents of a user's file, or windows of joined sentences, were re-aligned. None if none."""
-    joined = [hypothesis for hypothesis in hypotheses if hypothesis.joined]
-    if joined:
-        n_sentences = sum(hypothesis.n_sentences for hypothesis in joined)
-        return f"{len(joined)} windows of joined sentences, with translations re-aligned to {n_sentences} sentences"
-    realigned = [hypothesis for hypothesis in hypotheses if hypothesis.realigned_lines]
-    if not realigned:
+    n_joined = n_joined_sentences = 0
+    n_realigned = n_realigned_sentences = n_lines = 0
+    for hypothesis in hypotheses:
+        if hypothesis.joined:
+            n_joined += 1
+            n_joined_sentences += hypothesis.n_sentences
+        if hypothesis.realigned_lines:
+            n_realigned += 1
+            n_realigned_sentences += hypothesis.n_sentences
+            n_lines += hypothesis.realigned_lines
+    if n_joined:
+        return f"{n_joined} windows of joined sentences, with translations re-aligned to {n_joined_sentences} sentences"
+    if not n_realigned:
         return None
-    n_lines = sum(hypothesis.realigned_lines for hypothesis in realigned)
-    n_sentences = sum(hypothesis.n_sentences for hypothesis in realigned)
     return (
-        f"{len(realigned)} of {len(hypotheses)} documents re-aligned to the reference "
-        f"(their {n_lines} lines to {n_sentences} sentences)"
+        f"{n_realigned} of {len(hypotheses)} documents re-aligned to the reference "
+        f"(their {n_lines} lines to {n_realigned_sentences} sentences)"
     )
 
 
@@ -275,7 +280,8 @@ def join_segments(
     def segment(pair: tuple[Hypothesis, Sequence[str]]) -> int | str:
         return pair[0].instance if unit == "instances" else pair[0].document
 
-    joined, bounds = [], []
+    joined = []
+    bounds = []
     for _, group in groupby(zip(hypotheses, translations, strict=True), key=segment):
         members = list(group)
         sentences: list[str] = []
@@ -286,4 +292,7 @@ def join_segments(
             sentences += translation
         bounds.append((start, end))
         joined.append(" ".join(sentences))
-    return joined, [[" ".join(text[start:end]) for start, end in bounds] for text in references]
+    segments = []
+    for text in references:
+        segments.append([" ".join(text[start:end]) for start, end in bounds])
+    return joined, segments

@@ -54,8 +54,9 @@ def score_meteor(test: TranslatedTest, metrics: Mapping[str, Metric]) -> list[Sc
     if not metrics:
         return []
     tgt_language = language_of(test.tgt_lang)
-    is_independent = test.settings.meteor_language == "independent"
-    language = INDEPENDENT if is_independent else LANGUAGES.get(tgt_language, INDEPENDENT)
+    language = LANGUAGES.get(tgt_language, INDEPENDENT)
+    if test.settings.meteor_language == "independent":
+        language = INDEPENDENT
     texts = test.texts
     words = "METEOR's own"
     try:
@@ -117,7 +118,8 @@ def language_options(language: Language, jar: Path) -> tuple[list[str], bool]:
     has_table = PARAPHRASE in weights and table.is_file()
     if not has_table:
         weights.pop(PARAPHRASE, None)
-    options = ["-l", language.code, "-norm" if language.is_normalized else "-lower"]
+    mode = "-norm" if language.is_normalized else "-lower"
+    options = ["-l", language.code, mode]
     options += ["-m", " ".join(weights), "-w", " ".join(map(str, weights.values()))]
     return options, has_table
 

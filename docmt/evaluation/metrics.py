@@ -233,7 +233,8 @@ class EvaluationSettings(ScoringSettings):
 
 def check_target_language(settings: ScoringSettings, tgt_lang: str) -> None:
     """Raise UserError for word-based metrics that do not support the target language."""
-    language, tokenizer = language_of(tgt_lang), settings.bleu_tokenizer
+    language = language_of(tgt_lang)
+    tokenizer = settings.bleu_tokenizer
     if tokenizer == "auto":
         tokenizer = BLEU_TOKENIZERS.get(language, "13a")
         if tokenizer == "13a" and not has_blanks(language):

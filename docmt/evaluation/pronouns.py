@@ -94,18 +94,20 @@ def score_pronouns(test: TranslatedTest) -> list[ScoreRow]:
         return [missing_row("APT", "the word aligner is not installed: pip install eflomal (needs a C compiler)")]
     text = Text.of(test)
     pairs = [*text.pairs, *training]
-    runs = [align_words(pairs, program=program)[: len(text.pairs)] for _ in range(test.settings.aligner_runs)]
+    occurrences = []
+    for _ in range(test.settings.aligner_runs):
+        links = align_words(pairs, program=program)[: len(text.pairs)]
+        occurrences.append(find_occurrences(text, links, lists))
     weights = "+".join(f"{weight:g} {case}" for case, weight in WEIGHTS.items() if weight)
     languages = test.src_lang, test.tgt_lang
     words = " ".join(map(describe_words, languages))
     signature = (
         f"weights:{weights}|pronouns:{'-'.join(languages)}|search:as authors|other words:compared"
-        f"|aligner:{describe_aligner()}|runs:{len(runs)}|training pairs:{len(training)}|case:lc|words:{words}"
+        f"|aligner:{describe_aligner()}|runs:{len(occurrences)}|training pairs:{len(training)}|case:lc|words:{words}"
     )
     documents = []
     for document, source in zip(test.documents, text.source, strict=True):
         documents += [document for word in source if word in lists.source]
-    occurrences = [find_occurrences(text, links, lists) for links in runs]
     return describe_occurrences(occurrences, documents, signature=signature)
 
 

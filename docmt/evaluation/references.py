@@ -46,7 +46,10 @@ def read_user_references(paths: Sequence[Path]) -> tuple[DocumentIndex, list[lis
         blank = [False] * len(lines)
     else:
         blank = [not line.strip() for line in lines]
-        lengths = [len(list(run)) for is_blank, run in groupby(blank) if not is_blank]
+        lengths = []
+        for is_blank, run in groupby(blank):
+            if not is_blank:
+                lengths.append(len(list(run)))
         index = DocumentIndex(tuple(map(str, range(1, len(lengths) + 1))), tuple(lengths))
     reference = [line for line, is_blank in zip(lines, blank, strict=True) if not is_blank]
     if len(reference) != index.n_sentences:
@@ -61,10 +64,13 @@ def read_sentences(path: Path, blank: Sequence[bool] = ()) -> list[str]:
     lines = [line.removesuffix("\r") for line in read_lines(path)]
     if len(lines) != len(blank):
         return lines
+    sentences = []
     for number, (line, is_blank) in enumerate(zip(lines, blank, strict=True), start=1):
-        if is_blank and line.strip():
+        if not is_blank:
+            sentences.append(line)
+        elif line.strip():
             raise UserError(f"{path}: line {number} has text, but this line of the reference is blank: align the files")
-    return [line for line, is_blank in zip(lines, blank, strict=True) if not is_blank]
+    return sentences
 
 
 def read_more_references(
@@ -84,7 +90,10 @@ def read_more_references(
         if len(lines) != index.n_sentences:
             raise UserError(f"{path}: {len(lines)} lines, but the test set has {index.n_sentences} sentences")
         texts.append(lines)
-    return texts + [text for text in _read_marked(marked, index) if text != reference]
+    for text in _read_marked(marked, index):
+        if text != reference:
+            texts.append(text)
+    return texts
 
 
 def _read_marked(paths: Sequence[Path], index: DocumentIndex) -> list[list[str]]:

@@ -133,10 +133,15 @@ def write_scores(
 
 def with_finite_numbers(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the row with None instead of NaN and infinity. The signature and the log contain a remark."""
-    odd_keys = [key for key in NUMBERS if isinstance(row.get(key), float) and not math.isfinite(row[key])]
+    odd_keys = []
+    for key in NUMBERS:
+        if isinstance(row.get(key), float) and not math.isfinite(row[key]):
+            odd_keys.append(key)
     if not odd_keys:
         return dict(row)
     numbers = ", ".join(f"{key} {row[key]}" for key in odd_keys)
     log.warning("%s has no number, but %s", row["metric"], numbers)
-    reason = NOT_COMPUTED if "value" in odd_keys else f"{row['signature']}|{WARNING}"
+    reason = f"{row['signature']}|{WARNING}"
+    if "value" in odd_keys:
+        reason = NOT_COMPUTED
     return {**row, **dict.fromkeys(odd_keys), "signature": f"{reason}no number, but {numbers}"}

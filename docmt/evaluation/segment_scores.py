@@ -48,7 +48,8 @@ def read_metric_scores(metric: str, files: Sequence[tuple[str, Path]], index: Do
     """Read the files with scores of a metric, as pairs of the scored output and path. All must have the same unit."""
     scores = [read_segment_scores(path, index) for _, path in files]
     for (output, path), part in zip(files, scores, strict=True):
-        first, (first_output, first_path) = scores[0], files[0]
+        first = scores[0]
+        first_output, first_path = files[0]
         if part.unit != first.unit:
             raise UserError(
                 f"{path}: scores of {output} by {metric!r} are for {len(part.values)} {part.unit}, but scores of "

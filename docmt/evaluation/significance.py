@@ -89,7 +89,10 @@ def compare_systems(systems: Mapping[str, TranslatedTest]) -> list[dict[str, Any
     baseline, *_ = systems.values()
     rows = []
     for name, translated in systems.items():
-        scores = {row["metric"]: row for row in score_translations(translated) if row.get("kind") is None}
+        scores = {}
+        for row in score_translations(translated):
+            if row.get("kind") is None:
+                scores[row["metric"]] = row
         differences = {}
         if translated is not baseline:
             for difference in compare_translations([translated], [baseline]):
@@ -114,7 +117,9 @@ def _share_segments(unit: Unit, tests: Sequence[TranslatedTest]) -> bool:
         return all(test.is_aligned for test in tests)
     if unit == "documents":
         return True
-    lengths = [[hypothesis.n_sentences for hypothesis in test.hypotheses] for test in tests]
+    lengths = []
+    for test in tests:
+        lengths.append([hypothesis.n_sentences for hypothesis in test.hypotheses])
     return all(other == lengths[0] for other in lengths)
 
 
@@ -174,14 +179,17 @@ def randomization_p(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCount
     """Return the p value by approximate randomization: share of random swaps with as large a difference."""
     # A segment's two translations are swapped in all pairs of runs at once, since seeds share hard segments.
     swapped = (1 - _signs(len(ours[0].rows))) / 2
-    observed, shuffled = 0.0, np.zeros(len(swapped))
+    observed = 0.0
+    shuffled = np.zeros(len(swapped))
     for number in range(lcm(len(ours), len(theirs))):
         # Runs are paired in order, cyclically until all occur equally often, as in the difference between means.
-        our, their = ours[number % len(ours)], theirs[number % len(theirs)]
-        totals = our.rows.sum(0), their.rows.sum(0)
+        our = ours[number % len(ours)]
+        their = theirs[number % len(theirs)]
+        our_total = our.rows.sum(0)
+        their_total = their.rows.sum(0)
         change = swapped @ (their.rows - our.rows)
-        observed += float(our.score(totals[0]) - their.score(totals[1]))
-        shuffled += our.score(totals[0] + change) - their.score(totals[1] - change)
+        observed += float(our.score(our_total) - their.score(their_total))
+        shuffled += our.score(our_total + change) - their.score(their_total - change)
     return _share_beyond(shuffled, observed)
 
 
@@ -236,18 +244,22 @@ def compare_verdicts(
     """
     differences = np.mean(system, axis=0) - np.mean(baseline, axis=0)
     is_single = len(system) == len(baseline) == 1
-    phenomena = list(dict.fromkeys(of_items))
+    phenomena: list[str | None] = list(dict.fromkeys(of_items))
+    if len(phenomena) > 1:
+        phenomena.insert(0, None)  # all items
     rows = []
-    for phenomenon in [None, *phenomena] if len(phenomena) > 1 else phenomena:
+    for phenomenon in phenomena:
         changes = differences[[phenomenon in (None, of_item) for of_item in of_items]]
         # Items that both or neither has right are not evidence, so McNemar's test only counts the others. With
         # several seeds, the signs of the items' mean accuracy differences are drawn at random in 1,000 samples or,
         # for few items, enumerated. With a single seed, that would be McNemar's test.
         if is_single:
             p = binomial_p(int((changes > 0).sum()), int((changes < 0).sum()))
+            method = "McNemar, exact"
         else:
             moved = changes[changes != 0]  # a sign does not change a difference of zero
             p = _share_beyond(_signs(len(moved)) @ moved / len(changes), float(changes.mean()))
+            method = f"items' signs at random, {N_SAMPLES} samples"
         rows.append(
             PairedDifference(
                 metric=metric,
@@ -257,7 +269,7 @@ def compare_verdicts(
                 sign_p=None,
                 randomization_p=None,
                 n=len(changes),
-                method="McNemar, exact" if is_single else f"items' signs at random, {N_SAMPLES} samples",
+                method=method,
             )
         )
     return rows

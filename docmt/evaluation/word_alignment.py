@@ -100,8 +100,10 @@ def align_words(pairs: Sequence[Pair], *, program: str) -> list[set[Link]]:
     if not usable:
         return links
     with tempfile.TemporaryDirectory(prefix="docmt-align-") as folder:
-        source_path, target_path = Path(folder, "source"), Path(folder, "target")
-        forward_path, reverse_path = Path(folder, "forward"), Path(folder, "reverse")
+        source_path = Path(folder, "source")
+        target_path = Path(folder, "target")
+        forward_path = Path(folder, "forward")
+        reverse_path = Path(folder, "reverse")
         write_lines(source_path, (" ".join(pairs[i][0]) for i in usable), checksum=False)
         write_lines(target_path, (" ".join(pairs[i][1]) for i in usable), checksum=False)
         command = [program, "-s", str(source_path), "-t", str(target_path)]
@@ -113,7 +115,10 @@ def align_words(pairs: Sequence[Pair], *, program: str) -> list[set[Link]]:
             lines = read_lines(path)
             if len(lines) != len(usable) or not all(re.fullmatch(r"(\d+-\d+\s*)*", line) for line in lines):
                 raise UserError(f"eflomal wrote alignments in an unknown format: {len(usable)} sentences, {lines[:1]}")
-            directions.append([{(int(i), int(j)) for i, j in re.findall(r"(\d+)-(\d+)", line)} for line in lines])
+            line_links = []
+            for line in lines:
+                line_links.append({(int(i), int(j)) for i, j in re.findall(r"(\d+)-(\d+)", line)})
+            directions.append(line_links)
     for i, forward, reverse in zip(usable, *directions, strict=True):
         links[i] = merge_directions(forward, reverse)
     return links

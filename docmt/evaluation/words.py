@@ -15,7 +15,9 @@ def word_splitter(lang: str, tokenizer: str = "auto") -> Callable[[str], list[st
 
     Raises NotComputableError for languages without spaces that docmt cannot split.
     """
-    return chinese_words if _tokenizer_of(lang, tokenizer) == "jieba" else moses_splitter(lang)
+    if _tokenizer_of(lang, tokenizer) == "jieba":
+        return chinese_words
+    return moses_splitter(lang)
 
 
 def lower_case_splitter(lang: str) -> Callable[[str], list[str]]:
@@ -44,5 +46,7 @@ def tokenized_texts(test: TranslatedTest) -> tuple[list[list[str]], list[list[st
     split = word_splitter(test.tgt_lang, test.settings.word_tokenizer)
     hypotheses, references = test.texts
     texts = progress([*hypotheses, *references], label="tokenize", unit="instances")
-    tokenized = [[" ".join(split(sentence)) for sentence in sentences] for sentences in texts]
+    tokenized = []
+    for sentences in texts:
+        tokenized.append([" ".join(split(sentence)) for sentence in sentences])
     return tokenized[: len(hypotheses)], tokenized[len(hypotheses) :]

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 
 from docmt.discourse.constituents import Node, from_json
-from docmt.discourse.discourse_documents import DocumentUnits
+from docmt.discourse.discourse_documents import DocumentUnits, Units
 from docmt.discourse.parsing.transitions import FORMS, NN, NS, SHIFT, SN, State, possible
 
 
@@ -12,8 +12,11 @@ class Constraint:
     """Allows only actions that keep all sentences (and paragraphs) complete subtrees."""
 
     def __init__(self, units: DocumentUnits, *, sentences: bool, paragraphs: bool) -> None:
-        levels = [units.sentences if sentences else None, units.paragraphs if paragraphs else None]
-        self.units = [level for level in levels if level is not None]
+        self.units: list[Units] = []
+        if sentences:
+            self.units.append(units.sentences)
+        if paragraphs and units.paragraphs is not None:
+            self.units.append(units.paragraphs)
 
     def allows(self, state: State) -> tuple[bool, bool]:
         """Return (can Shift, can Reduce) for a state that is not final. At least one is always true."""
@@ -22,7 +25,8 @@ class Constraint:
         can_shift, can_reduce = possible(state)
         if not state.stack:
             return can_shift, can_reduce
-        first, last = state.stack[-1].first, state.stack[-1].last
+        first = state.stack[-1].first
+        last = state.stack[-1].last
         for units in self.units:
             if can_shift and units.number_of[state.next] != units.number_of[last] and first > units.first[last]:
                 can_shift = False
@@ -40,7 +44,7 @@ def parse_greedily(constraints: Sequence[Constraint], lengths: Sequence[int], sc
 
     Returns the final states, and the number of steps with a decision by a constraint against the classifier.
     """
-    states = [State(n_edus) for n_edus in lengths]
+    states = list(map(State, lengths))
     n_enforced = 0
     active = [number for number, state in enumerate(states) if not state.is_final]
     while active:
@@ -60,16 +64,19 @@ def best_action(state: State, constraint: Constraint, scores: Sequence[float]) -
     def shifts(can_shift: bool, can_reduce: bool) -> bool:
         return can_shift and (not can_reduce or scores[SHIFT] >= scores[reduce_action])
 
-    preference, decision = shifts(*possible(state)), shifts(*constraint.allows(state))
+    preference = shifts(*possible(state))
+    decision = shifts(*constraint.allows(state))
     return (SHIFT if decision else reduce_action), decision != preference
 
 
 def build_tree(actions: Sequence[int], relations: Iterable[str]) -> Node:
     """Build a tree from actions and the relations of Reduce actions."""
-    edus, names = itertools.count(), iter(relations)
-    return from_json(
-        [
-            next(edus) if action == SHIFT else {"children": 2, "nuclearity": FORMS[action], "relation": next(names)}
-            for action in actions
-        ]
-    )
+    edus = itertools.count()
+    names = iter(relations)
+    nodes = []
+    for action in actions:
+        if action == SHIFT:
+            nodes.append(next(edus))
+        else:
+            nodes.append({"children": 2, "nuclearity": FORMS[action], "relation": next(names)})
+    return from_json(nodes)

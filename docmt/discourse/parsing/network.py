@@ -5,7 +5,6 @@ or nodes to classify, L slots (EDU positions in a state), C classes, B documents
 P comparison width, J slot columns (L × H), V structure width, M ensemble members.
 """
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -67,10 +66,12 @@ def state_slots(units: DocumentUnits, state: State) -> list[int]:
     for first_slot, span in zip((S1_FIRST, S2_FIRST), state.stack[:-3:-1], strict=False):
         slots[first_slot : first_slot + 3] = span.first, span.last, span.nucleus
     if len(state.stack) > 2:
-        slots[S3_LAST], slots[S3_NUCLEUS] = state.stack[-3].last, state.stack[-3].nucleus
+        slots[S3_LAST] = state.stack[-3].last
+        slots[S3_NUCLEUS] = state.stack[-3].nucleus
     if state.next < state.n_edus:
         end = units.sentences.last[state.next]
-        slots[Q1], slots[Q1_END] = state.next, end
+        slots[Q1] = state.next
+        slots[Q1_END] = end
         if end + 1 < state.n_edus:
             slots[Q1_NEXT] = end + 1
     return slots
@@ -78,7 +79,10 @@ def state_slots(units: DocumentUnits, state: State) -> list[int]:
 
 def node_slots(node: Constituent) -> list[int]:
     """Return the EDU in every slot of a node."""
-    return [edu for child in node.children for edu in (child.first, child.last, child.nucleus)]
+    slots = []
+    for child in node.children:
+        slots += (child.first, child.last, child.nucleus)
+    return slots
 
 
 @dataclass(frozen=True)
@@ -92,20 +96,27 @@ class EduInputs:
 
     @classmethod
     def join(cls, parts: Sequence["EduInputs"]) -> "EduInputs":
-        lengths = [sum(part.n_edus) for part in parts]
-        offsets = itertools.accumulate(lengths[:-1], initial=0)
-        return cls(
-            torch.cat([part.words_WD for part in parts]),
-            torch.cat([part.edu_W + offset for part, offset in zip(parts, offsets, strict=True)]),
-            torch.cat([part.edges_E3 for part in parts]),
-            tuple(length for part in parts for length in part.n_edus),
-        )
+        words = []
+        edus = []
+        edges = []
+        n_edus: list[int] = []
+        first_edu = 0
+        for part in parts:
+            words.append(part.words_WD)
+            edus.append(part.edu_W + first_edu)
+            edges.append(part.edges_E3)
+            n_edus += part.n_edus
+            first_edu += sum(part.n_edus)
+        return cls(torch.cat(words), torch.cat(edus), torch.cat(edges), tuple(n_edus))
 
 
 def edge_words(document: DiscourseDocument, edu: int) -> tuple[str, str, str]:
     """Return the first, second and last word in an EDU, lower-cased (missing: empty)."""
-    words = [word.lower() for word in document.edu_words(edu)]
-    return words[0] if words else "", words[1] if len(words) > 1 else "", words[-1] if words else ""
+    words = list(map(str.lower, document.edu_words(edu)))
+    if not words:
+        return "", "", ""
+    second = words[1] if len(words) > 1 else ""
+    return words[0], second, words[-1]
 
 
 def number_words(words: Sequence[str]) -> dict[str, int]:
@@ -120,7 +131,9 @@ def edu_inputs(document: DiscourseDocument, states: Sequence[Tensor], numbers: M
     """
     lengths = torch.tensor([edu.end - edu.start for edu in document.edus])
     edu_W = torch.arange(len(document.edus)).repeat_interleave(lengths)
-    edges = [[numbers.get(word, 0) for word in edge_words(document, edu)] for edu in range(len(document.edus))]
+    edges = []
+    for edu in range(len(document.edus)):
+        edges.append([numbers.get(word, 0) for word in edge_words(document, edu)])
     return EduInputs(torch.cat(list(states)).float(), edu_W, torch.tensor(edges), (len(document.edus),))
 
 
@@ -155,8 +168,13 @@ def make_example(
     `states` and `numbers` are the arguments of `edu_inputs`.
     """
     # With and without paragraphs, since training hides the paragraphs of random documents.
-    units, hidden = DocumentUnits(document), DocumentUnits(replace(document, paragraphs=None))
-    actions, slots, structures, structures_if_hidden = [], [], [], []
+    units = DocumentUnits(document)
+    hidden = DocumentUnits(replace(document, paragraphs=None))
+    actions = []
+    slots = []
+    structures = []
+    structures_if_hidden = []
+    labels = []
     state = State(units.n_edus)
     for node in tree.postorder():
         slots.append(state_slots(units, state))
@@ -164,8 +182,9 @@ def make_example(
         structures_if_hidden.append(state_structure(hidden, state))
         actions.append(FORMS.index(node.nuclearity))
         state.apply(actions[-1])
+        if not node.is_leaf:
+            labels.append(relations.index(node.relation))
     steps = Decisions(np.array(slots), (np.array(structures), np.array(structures_if_hidden)), np.array(actions))
-    labels = [relations.index(node.relation) for node in tree.postorder() if not node.is_leaf]
     structures = [node_structure(units, node) for node in state.nodes]
     structures_if_hidden = [node_structure(hidden, node) for node in state.nodes]
     nodes = Decisions(
@@ -181,15 +200,20 @@ def collate(decisions: Sequence[Decisions], lengths: Sequence[int], hidden: Sequ
 
     `lengths` are the numbers of EDUs per document. `hidden` is true for documents whose paragraphs are hidden.
     """
-    offsets = np.cumsum([0, *lengths])
-    slots = [
-        np.where(part.slots_QL == NO_EDU, offsets[-1], part.slots_QL + offset)
-        for part, offset in zip(decisions, offsets[:-1], strict=True)
-    ]
-    structures = [part.structures_Q2[int(hide)] for part, hide in zip(decisions, hidden, strict=True)]
-    numbers = [np.full(len(part.labels_Q), number) for number, part in enumerate(decisions)]
-    columns = (slots, structures, numbers, [part.labels_Q for part in decisions])
-    return [torch.from_numpy(np.concatenate(parts).astype(np.int64)) for parts in columns]
+    slots = []
+    structures = []
+    numbers = []
+    labels = []
+    missing_edu = sum(lengths)
+    first_edu = 0
+    for number, (part, n_edus, is_hidden) in enumerate(zip(decisions, lengths, hidden, strict=True)):
+        slots.append(np.where(part.slots_QL == NO_EDU, missing_edu, part.slots_QL + first_edu))
+        structures.append(part.structures_Q2[int(is_hidden)])
+        numbers.append(np.full(len(part.labels_Q), number))
+        labels.append(part.labels_Q)
+        first_edu += n_edus
+    columns = (slots, structures, numbers, labels)
+    return [torch.from_numpy(np.concatenate(column).astype(np.int64)) for column in columns]
 
 
 class WordPooling(nn.Module):
@@ -202,22 +226,24 @@ class WordPooling(nn.Module):
 
     def forward(self, inputs: EduInputs) -> Tensor:
         """Pool words, float32 [E, (3 + K) · D], with zeros for EDUs without words."""
-        words_WD, edu_W = inputs.words_WD, inputs.edu_W
-        n_edus, width = sum(inputs.n_edus), words_WD.shape[1]
+        words_WD = inputs.words_WD
+        edu_W = inputs.edu_W
+        zeros_ED = torch.zeros(sum(inputs.n_edus), words_WD.shape[1])
         # A softmax over the words in an EDU. Scores are bounded, so that the exponential cannot overflow without
         # subtracting the maximum. The first column of ones gives the plain mean.
         weights_WK = torch.exp(SCORE_BOUND * torch.tanh(self.queries(words_WD) / SCORE_BOUND))
         weights_WK = torch.cat([torch.ones(len(edu_W), 1), weights_WK], dim=1)
-        totals_EK = torch.zeros(n_edus, weights_WK.shape[1]).index_add(0, edu_W, weights_WK)
+        totals_EK = torch.zeros(len(zeros_ED), weights_WK.shape[1]).index_add(0, edu_W, weights_WK)
         weights_WK = weights_WK / totals_EK[edu_W]
-        means = [
-            torch.zeros(n_edus, width).index_add(0, edu_W, words_WD * weight_W1) for weight_W1 in weights_WK.split(1, 1)
-        ]
+        means = []
+        for weight_W1 in weights_WK.split(1, 1):
+            means.append(zeros_ED.index_add(0, edu_W, words_WD * weight_W1))
         is_first_W = torch.ones(len(edu_W), dtype=torch.bool)
         is_first_W[1:] = edu_W[1:] != edu_W[:-1]
         is_last_W = is_first_W.roll(-1)
-        edges = [torch.zeros(n_edus, width).index_copy(0, edu_W[at], words_WD[at]) for at in (is_first_W, is_last_W)]
-        return torch.cat([*edges, *means], dim=1)
+        first_ED = zeros_ED.index_copy(0, edu_W[is_first_W], words_WD[is_first_W])
+        last_ED = zeros_ED.index_copy(0, edu_W[is_last_W], words_WD[is_last_W])
+        return torch.cat([first_ED, last_ED, *means], dim=1)
 
 
 class EduEncoder(nn.Module):
@@ -275,7 +301,8 @@ class SpanClassifier(nn.Module):
         self.n_slots = n_slots
         self.slots = nn.Linear(width, n_slots * settings.hidden_width)
         self.document = nn.Linear(width, settings.hidden_width)
-        self.lefts, self.rights = [left for left, _ in pairs], [right for _, right in pairs]
+        self.lefts = [left for left, _ in pairs]
+        self.rights = [right for _, right in pairs]
         self.sides = nn.Linear(width, 2 * settings.pair_width)
         self.compare = nn.Linear(len(pairs) * settings.pair_width, settings.hidden_width, bias=False)
         self.structures = nn.Embedding(n_structures, settings.structure_width)
@@ -333,26 +360,32 @@ class EnsembleClassifier:
     """
 
     def __init__(self, members: Sequence[SpanClassifier]) -> None:
-        self.members, first = members, members[0]
-        self.n_members, self.epsilon = len(members), first.norm.eps
+        first = members[0]
+        self.members = members
+        self.n_members = len(members)
+        self.epsilon = first.norm.eps
         self.slot_rows = first.slot_rows
-        self.lefts, self.rights = first.lefts, first.rights
+        self.lefts = first.lefts
+        self.rights = first.rights
         with torch.no_grad():
             self._structures = torch.cat([member.widen(member.structures.weight) for member in members], dim=1)
-            self._compare_MPH, self._hidden_MHH, self._out_MHC = (
-                torch.stack([getattr(member, name).weight.T for member in members])
-                for name in ("compare", "hidden", "out")
-            )
-            self._shift_M1H, self._hidden_bias_M1H, self._out_bias_M1C = (
-                torch.stack([getattr(member, name).bias for member in members])[:, None]
-                for name in ("norm", "hidden", "out")
-            )
+            self._compare_MPH = torch.stack([member.compare.weight.T for member in members])
             self._scale_M1H = torch.stack([member.norm.weight for member in members])[:, None]
+            self._shift_M1H = torch.stack([member.norm.bias for member in members])[:, None]
+            self._hidden_MHH = torch.stack([member.hidden.weight.T for member in members])
+            self._hidden_bias_M1H = torch.stack([member.hidden.bias for member in members])[:, None]
+            self._out_MHC = torch.stack([member.out.weight.T for member in members])
+            self._out_bias_M1C = torch.stack([member.out.bias for member in members])[:, None]
 
     def cache(self, encoded: Sequence[Tensor], lengths: Sequence[int]) -> ClassifierCache:
         """Concatenate the caches of all members in the last dimension, from their encoded EDUs."""
-        caches = [member.cache(edus_ER, lengths) for member, edus_ER in zip(self.members, encoded, strict=True)]
-        return ClassifierCache(*(torch.cat(parts, dim=1) for parts in zip(*caches, strict=True)))
+        caches = []
+        for member, edus_ER in zip(self.members, encoded, strict=True):
+            caches.append(member.cache(edus_ER, lengths))
+        slots, lefts, rights, documents = zip(*caches, strict=True)
+        return ClassifierCache(
+            torch.cat(slots, dim=1), torch.cat(lefts, dim=1), torch.cat(rights, dim=1), torch.cat(documents, dim=1)
+        )
 
     def log_probabilities(
         self, cache: ClassifierCache, slots_QL: Tensor, structures_Q2: Tensor, documents_Q: Tensor
@@ -360,7 +393,7 @@ class EnsembleClassifier:
         """Return the mean log probabilities of all members, [Q, C]. Arguments as in `SpanClassifier`."""
         sums = functional.embedding_bag(self.slot_rows(slots_QL), cache.slots, mode="sum")
         sums = sums + self._structures[structures_Q2].sum(1) + cache.documents_BH[documents_Q]
-        hidden_MQH = self._by_member(sums)
+        hidden_MQH = sums.unflatten(1, (self.n_members, -1)).transpose(0, 1)
         pairs = cache.left_EP[slots_QL[:, self.lefts]] * cache.right_EP[slots_QL[:, self.rights]]
         pairs_MQP = pairs.unflatten(2, (self.n_members, -1)).permute(2, 0, 1, 3).flatten(2)
         hidden_MQH = torch.baddbmm(hidden_MQH, pairs_MQP, self._compare_MPH)
@@ -368,9 +401,6 @@ class EnsembleClassifier:
         hidden_MQH = torch.relu(hidden_MQH * self._scale_M1H + self._shift_M1H)
         hidden_MQH = torch.relu(torch.baddbmm(self._hidden_bias_M1H, hidden_MQH, self._hidden_MHH))
         return torch.baddbmm(self._out_bias_M1C, hidden_MQH, self._out_MHC).log_softmax(-1).mean(0)
-
-    def _by_member(self, side_by_side: Tensor) -> Tensor:
-        return side_by_side.unflatten(1, (self.n_members, -1)).transpose(0, 1)
 
 
 class Ensemble:

@@ -73,18 +73,24 @@ class NeuralParser(Parser):
             outputs = self.segmenter.encode(sentences_of(documents))
             states = word_states(outputs, documents, reads_lower=self.settings.neural.reads_lower)
         parsed: list[DiscourseDocument] = []
-        full = [pair for pair in zip(documents, states, strict=True) if pair[0].edus]
-        for group in fill_batches(full, MAX_BATCH_EDUS, cost=lambda pair: len(pair[0].edus)):
+        pairs = [pair for pair in zip(documents, states, strict=True) if pair[0].edus]
+        for group in fill_batches(pairs, MAX_BATCH_EDUS, cost=lambda pair: len(pair[0].edus)):
             with torch.no_grad():
-                parsed += self._parse_group(*map(list, zip(*group, strict=True)))
+                parsed += self._parse_group(*zip(*group, strict=True))
         self.counts["documents"] += len(documents)
-        trees = iter(parsed)
-        return [next(trees) if document.edus else replace(document, tree=None, arcs=None) for document in documents]
+        for number, document in enumerate(documents):
+            if not document.edus:
+                parsed.insert(number, replace(document, tree=None, arcs=None))
+        return parsed
 
-    def _parse_group(self, documents: list[DiscourseDocument], segmenter_states: WordStates) -> list[DiscourseDocument]:
+    def _parse_group(
+        self, documents: Sequence[DiscourseDocument], segmenter_states: WordStates
+    ) -> list[DiscourseDocument]:
         """Parse documents with EDUs in lockstep, with one call of the networks per step."""
         word_numbers = number_words(self.words)
-        inputs = [edu_inputs(*pair, word_numbers) for pair in zip(documents, segmenter_states, strict=True)]
+        inputs = []
+        for document, document_states in zip(documents, segmenter_states, strict=True):
+            inputs.append(edu_inputs(document, document_states, word_numbers))
         units = list(map(DocumentUnits, documents))
         lengths = [part.n_edus for part in units]
         offsets = [0, *itertools.accumulate(lengths)]
@@ -96,28 +102,39 @@ class NeuralParser(Parser):
             return [offsets[-1] if slot == NO_EDU else slot + offsets[number] for slot in slots]
 
         def score(states: list[State], numbers: list[int]) -> list[list[float]]:
-            pairs = list(zip(states, numbers, strict=True))
-            slots = torch.tensor([in_batch(state_slots(units[number], state), number) for state, number in pairs])
-            structures = torch.tensor([state_structure(units[number], state) for state, number in pairs])
-            return self.ensemble.actions.log_probabilities(cache, slots, structures, torch.tensor(numbers)).tolist()
+            slots = []
+            structures = []
+            for state, number in zip(states, numbers, strict=True):
+                slots.append(in_batch(state_slots(units[number], state), number))
+                structures.append(state_structure(units[number], state))
+            rows = torch.tensor(slots), torch.tensor(structures), torch.tensor(numbers)
+            return self.ensemble.actions.log_probabilities(cache, *rows).tolist()
 
         # First structure and nuclearity of all documents, then relations.
-        sentences, paragraphs = self.settings.sentence_constraint, self.settings.paragraph_constraint
+        sentences = self.settings.sentence_constraint
+        paragraphs = self.settings.paragraph_constraint
         constraints = [Constraint(part, sentences=sentences, paragraphs=paragraphs) for part in units]
         final, n_enforced = parse_greedily(constraints, lengths, score)
         self.counts.update(edus=sum(lengths), enforced=n_enforced)
-        nodes = [(number, node) for number, state in enumerate(final) for node in state.nodes]
+        slots = []
+        structures = []
+        numbers = []
+        for number, state in enumerate(final):
+            for node in state.nodes:
+                slots.append(in_batch(node_slots(node), number))
+                structures.append(node_structure(units[number], node))
+                numbers.append(number)
         relations: list[str] = []
-        if nodes:
-            slots = [in_batch(node_slots(node), number) for number, node in nodes]
-            structures = [node_structure(units[number], node) for number, node in nodes]
+        if slots:
             classifier = self.ensemble.relations
-            rows = torch.tensor(slots), torch.tensor(structures), torch.tensor([number for number, _ in nodes])
+            rows = torch.tensor(slots), torch.tensor(structures), torch.tensor(numbers)
             best = classifier.log_probabilities(classifier.cache(encoded, lengths), *rows).argmax(-1)
-            relations = [self.relations[int(relation)] for relation in best]
+            relations = [self.relations[int(number)] for number in best.tolist()]
         names = iter(relations)
-        trees = [build_tree(state.actions, names) for state in final]
-        return [replace(document, tree=tree, arcs=None) for document, tree in zip(documents, trees, strict=True)]
+        parsed = []
+        for document, state in zip(documents, final, strict=True):
+            parsed.append(replace(document, tree=build_tree(state.actions, names), arcs=None))
+        return parsed
 
 
 def word_states(
@@ -127,10 +144,17 @@ def word_states(
 
     With `reads_lower`, upper BiLSTM states are concatenated with lower BiLSTM states.
     """
-    states = (
-        torch.cat([output.states_TD, output.lower_TD], dim=1) if reads_lower else output.states_TD for output in outputs
-    )
-    return [list(itertools.islice(states, len(document.sentences))) for document in documents]
+    remaining = iter(outputs)
+    states = []
+    for document in documents:
+        document_states = []
+        for output in itertools.islice(remaining, len(document.sentences)):
+            states_TD = output.states_TD
+            if reads_lower:
+                states_TD = torch.cat([states_TD, output.lower_TD], dim=1)
+            document_states.append(states_TD)
+        states.append(document_states)
+    return states
 
 
 @dataclass(frozen=True)
@@ -169,8 +193,11 @@ def parser_from_bytes(data: bytes, *, where: str) -> TrainedParser:
     try:
         data = content["segmenter"].numpy().tobytes()
         segmenter = Segmenter.from_bytes(data, where=f"{where}: segmenter")
-        relations, words = content["relations"], content["words"]
-        width = segmenter.width + (segmenter.lower_width if settings.neural.reads_lower else 0)
+        relations = content["relations"]
+        words = content["words"]
+        width = segmenter.width
+        if settings.neural.reads_lower:
+            width += segmenter.lower_width
         networks = []
         for weights in content["parts"]:
             network = ParserNetwork(width, len(words), len(relations), settings.neural)
@@ -203,7 +230,8 @@ def reads_states_of(parser: NeuralParser, segmenter: Segmenter) -> bool:
     """True if a parser was trained on this segmenter, whose states can then be passed to `parse_batch`."""
     # Compared by content, since the parser file contains a copy of the segmenter.
     copy = parser.segmenter
-    weights, others = copy.network.state_dict(), segmenter.network.state_dict()
+    weights = copy.network.state_dict()
+    others = segmenter.network.state_dict()
     return (
         copy.settings == segmenter.settings
         and copy.vocabulary == segmenter.vocabulary

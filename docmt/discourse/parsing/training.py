@@ -41,13 +41,19 @@ def train_parser(*, train: Path, dev: Path, segmenter: Path, settings: ParserSet
     data = read_bytes(segmenter)
     model = Segmenter.from_bytes(data, where=str(segmenter))
     coarse = coarse_classes(settings.relations)
-    documents = [document for document in read_discourse(train) if document.edus]
-    trees = [training_tree(document, coarse) for document in documents]
-    relations = sorted({node.relation for tree in trees for node in tree.postorder() if not node.is_leaf})
+    documents = []
+    trees = []
+    relations: set[str] = set()
+    for document in read_discourse(train):
+        if document.edus:
+            tree = training_tree(document, coarse)
+            documents.append(document)
+            trees.append(tree)
+            relations.update(node.relation for node in tree.postorder() if not node.is_leaf)
     if not relations:
         raise UserError("parser training: no document has two or more EDUs to learn from")
     gold = read_discourse(dev)
-    parser = train_neural(documents, trees, model, settings, relations=relations, seed=seed)
+    parser = train_neural(documents, trees, model, settings, relations=sorted(relations), seed=seed)
     # On gold EDUs: with paragraphs, if any document has them, and without.
     variants = {"without paragraphs": [replace(document, paragraphs=None) for document in gold]}
     if any(document.paragraphs is not None for document in gold):
@@ -71,8 +77,10 @@ def training_tree(document: DiscourseDocument, coarse: Coarse) -> Node:
         raise UserError(f"parser training: document {document.id!r} has no tree: train on gold trees")
 
     def rename(node: Node, children: list[Node]) -> Node:
-        names = tuple(name if name == SPAN else coarse(name) for name in node.relations)
-        return Node(node.first, node.last, tuple(children), node.nuclearity, names)
+        names = []
+        for name in node.relations:
+            names.append(name if name == SPAN else coarse(name))
+        return Node(node.first, node.last, tuple(children), node.nuclearity, tuple(names))
 
     return binarize(document.tree.fold(rename))
 
@@ -91,19 +99,25 @@ def train_neural(
     for document in documents:
         for edu in range(len(document.edus)):
             counts.update(edge_words(document, edu))
-    words = tuple(sorted(word for word, count in counts.items() if word and count >= settings.neural.min_word_count))
+    frequent = [word for word, count in counts.items() if word and count >= settings.neural.min_word_count]
+    words = tuple(sorted(frequent))
+    numbers = number_words(words)
     outputs = segmenter.encode(sentences_of(documents))
     states = word_states(outputs, documents, reads_lower=settings.neural.reads_lower)
-    examples = [
-        make_example(document, tree, word_vectors, relations=relations, numbers=number_words(words))
-        for document, tree, word_vectors in zip(documents, trees, states, strict=True)
-        if not tree.is_leaf
-    ]
-    sizes = {"n_words": len(words), "n_relations": len(relations)}
-    networks = [
-        train_member(examples, **sizes, settings=settings.neural, seed=1000 * seed + member)
-        for member in range(settings.neural.members)
-    ]
+    examples = []
+    for document, tree, document_states in zip(documents, trees, states, strict=True):
+        if not tree.is_leaf:
+            examples.append(make_example(document, tree, document_states, relations=relations, numbers=numbers))
+    networks = []
+    for member in range(settings.neural.members):
+        network = train_member(
+            examples,
+            n_words=len(words),
+            n_relations=len(relations),
+            settings=settings.neural,
+            seed=1000 * seed + member,
+        )
+        networks.append(network)
     return NeuralParser(Ensemble(networks), relations, words, segmenter, settings)
 
 

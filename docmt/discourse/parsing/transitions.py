@@ -50,8 +50,9 @@ class State:
             self.stack.append(Constituent(self.next, self.next, self.next))
             self.next += 1
         else:
-            right, left = self.stack.pop(), self.stack.pop()
-            nucleus = (right if action == SN else left).nucleus
+            right = self.stack.pop()
+            left = self.stack.pop()
+            nucleus = right.nucleus if action == SN else left.nucleus
             self.nodes.append(Constituent(left.first, right.last, nucleus, action, (left, right)))
             self.stack.append(self.nodes[-1])
         self.actions.append(action)
@@ -69,11 +70,15 @@ def state_structure(units: DocumentUnits, state: State) -> tuple[int, int]:
     second one consists of the boundary between the upper two spans, and their sizes.
     """
     stack = state.stack
-    third = units.level(stack[-3].last, stack[-2].first) if len(stack) > 2 else NOTHING
-    front = units.level(stack[-1].last, state.next) if stack and state.next < state.n_edus else NOTHING
-    second, sizes = NOTHING, 0
+    third = second = front = NOTHING
+    sizes = 0
+    if stack and state.next < state.n_edus:
+        front = units.level(stack[-1].last, state.next)
     if len(stack) > 1:
-        second, sizes = units.level(stack[-2].last, stack[-1].first), _sizes(units, stack[-2], stack[-1])
+        second = units.level(stack[-2].last, stack[-1].first)
+        sizes = _sizes(units, stack[-2], stack[-1])
+    if len(stack) > 2:
+        third = units.level(stack[-3].last, stack[-2].first)
     return (third * N_LEVELS + second) * N_LEVELS + front, N_BOUNDARIES + second * N_SIZES**2 + sizes
 
 
@@ -88,8 +93,7 @@ def node_structure(units: DocumentUnits, node: Constituent) -> tuple[int, int]:
 
 def _sizes(units: DocumentUnits, left: Constituent, right: Constituent) -> int:
     """Return the class of the numbers of sentences in two spans: 1, 2, 3, 4 to 7, 8 to 15, …, 64 and more for each."""
-    left_size, right_size = (_size(units, span) for span in (left, right))
-    return left_size * N_SIZES + right_size
+    return _size(units, left) * N_SIZES + _size(units, right)
 
 
 def _size(units: DocumentUnits, span: Constituent) -> int:

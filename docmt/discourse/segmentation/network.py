@@ -6,6 +6,7 @@ of pretrained vectors, and with auxiliary losses on syntax.
 Shapes: B sentences, T words in the longest one, U word types, C characters in a type, D width, L labels.
 """
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -45,15 +46,15 @@ class WordVocabulary:
     @classmethod
     def learn(cls, sentences: Iterable[Sequence[str]], *, min_word_count: int) -> "WordVocabulary":
         """Collect words and characters by decreasing frequency, ties by code points."""
-        words, characters = Counter(), Counter()
+        words: Counter[str] = Counter()
+        characters: Counter[str] = Counter()
         for sentence in sentences:
-            words.update(word.lower() for word in sentence)
-            characters.update(character for word in sentence for character in word)
-        symbols = []
-        for counts, minimum in ((words, min_word_count), (characters, 1)):
-            ordered = sorted(counts, key=lambda item: (-counts[item], item))
-            symbols.append(tuple(item for item in ordered if counts[item] >= minimum))
-        return cls(*symbols)
+            words.update(map(str.lower, sentence))
+            characters.update("".join(sentence))
+        frequent = [word for word, count in words.items() if count >= min_word_count]
+        frequent.sort(key=lambda word: (-words[word], word))
+        ordered = sorted(characters, key=lambda character: (-characters[character], character))
+        return cls(tuple(frequent), tuple(ordered))
 
     @classmethod
     def from_dict(cls, value: dict[str, Any]) -> "WordVocabulary":
@@ -61,7 +62,7 @@ class WordVocabulary:
             lists = {name: tuple(value[name]) for name in cls.__dataclass_fields__}
         except (KeyError, TypeError) as error:
             raise UserError(f"segmenter: its vocabulary is damaged ({error!r}): train it again") from None
-        if not all(isinstance(item, str) for items in lists.values() for item in items):
+        if not all(isinstance(item, str) for item in itertools.chain.from_iterable(lists.values())):
             raise UserError("segmenter: its vocabulary is damaged (not text): train it again")
         return cls(**lists)
 
@@ -93,7 +94,7 @@ class WordTypes:
             rows.append(row + [PADDING] * (MAX_CHARACTERS - len(row)))
         return cls(
             torch.tensor([number.get(word.lower(), UNKNOWN) for word in words], dtype=torch.int64),
-            torch.tensor([word_shape(word) for word in words], dtype=torch.int64),
+            torch.tensor(list(map(word_shape, words)), dtype=torch.int64),
             torch.tensor(rows, dtype=torch.int64).view(len(words), MAX_CHARACTERS),
         )
 
@@ -101,7 +102,9 @@ class WordTypes:
 def number_types(sentences: Iterable[Sequence[str]]) -> tuple[list[str], list[list[int]]]:
     """Return the distinct word forms in order of appearance, and every sentence as indices into them."""
     numbers: dict[str, int] = {}
-    encoded = [[numbers.setdefault(word, len(numbers)) for word in sentence] for sentence in sentences]
+    encoded = []
+    for sentence in sentences:
+        encoded.append([numbers.setdefault(word, len(numbers)) for word in sentence])
     return list(numbers), encoded
 
 
@@ -135,9 +138,12 @@ class SentenceBatch:
     @classmethod
     def pad(cls, sentences: Sequence[Sequence[int]]) -> "SentenceBatch":
         """Pad every sentence (indices of word forms) with its first index."""
-        lengths = [len(numbers) for numbers in sentences]
+        lengths = list(map(len, sentences))
         longest = max(lengths)
-        rows = [[*numbers, *[numbers[0]] * (longest - len(numbers))] for numbers in sentences]
+        rows = []
+        for numbers in sentences:
+            padding = [numbers[0]] * (longest - len(numbers))
+            rows.append([*numbers, *padding])
         return cls(torch.tensor(rows), torch.tensor(lengths))
 
     @property
@@ -173,7 +179,8 @@ class WordEncoder(nn.Module):
 
     def __init__(self, settings: NetworkSettings, vocabulary: WordVocabulary) -> None:
         super().__init__()
-        n_words, n_characters = len(vocabulary.words) + N_SPECIAL, len(vocabulary.characters) + N_SPECIAL
+        n_words = len(vocabulary.words) + N_SPECIAL
+        n_characters = len(vocabulary.characters) + N_SPECIAL
         self.words = nn.Embedding(n_words, settings.word_width)
         self.characters = nn.Embedding(n_characters, settings.character_width)
         self.convolution = nn.Conv1d(settings.character_width, settings.character_filters, kernel_size=3, padding=1)
@@ -193,9 +200,9 @@ class WordEncoder(nn.Module):
         characters_UC = types.characters_UC[:, :n_used]
         is_used_U1C = (characters_UC != PADDING)[:, None]
         # Padding is zeroed before the convolution and again after the ReLU, so that it cannot be the maximum.
-        found_UDC = self.convolution(self.characters(characters_UC).transpose(1, 2) * is_used_U1C)
-        found_UD = (found_UDC.relu() * is_used_U1C).amax(dim=2)
-        return torch.cat([self.words(words_U), found_UD, self.shapes(types.shapes_U)], dim=1)
+        features_UDC = self.convolution(self.characters(characters_UC).transpose(1, 2) * is_used_U1C)
+        features_UD = (features_UDC.relu() * is_used_U1C).amax(dim=2)
+        return torch.cat([self.words(words_U), features_UD, self.shapes(types.shapes_U)], dim=1)
 
 
 class BiLstm(nn.Module):
@@ -214,8 +221,8 @@ class BiLstm(nn.Module):
     def forward(self, x_BTD: Tensor, lengths_B: Tensor) -> Tensor:
         """Run both directions, float32 [B, T, 2 × width]."""
         # Reverse words within the length, and keep padding in place. The same index restores the order.
-        place_T = torch.arange(x_BTD.shape[1])
-        turned_BT = torch.where(place_T < lengths_B[:, None], lengths_B[:, None] - 1 - place_T, place_T)
+        position_T = torch.arange(x_BTD.shape[1])
+        turned_BT = torch.where(position_T < lengths_B[:, None], lengths_B[:, None] - 1 - position_T, position_T)
         row_B1 = torch.arange(len(x_BTD))[:, None]
         left_TBD = self.forwards(x_BTD.transpose(0, 1).contiguous())[0]
         right_TBD = self.backwards(x_BTD[row_B1, turned_BT].transpose(0, 1).contiguous())[0]
@@ -253,8 +260,8 @@ class RestrictedAttention(nn.Module):
         # h_i * h_j · w3 for all pairs is one matrix product.
         scores_BTT = (h_BTD * self.product_D) @ h_BTD.transpose(1, 2)
         scores_BTT = scores_BTT + self.query(h_BTD) + self.key(h_BTD).transpose(1, 2)
-        place_T = torch.arange(h_BTD.shape[1])
-        near_TT = (place_T[:, None] - place_T).abs() <= self.window
+        position_T = torch.arange(h_BTD.shape[1])
+        near_TT = (position_T[:, None] - position_T).abs() <= self.window
         scores_BTT = scores_BTT.masked_fill(~(near_TT & mask_BT[:, None, :]), IMPOSSIBLE)
         return scores_BTT.softmax(dim=2) @ h_BTD
 
@@ -307,9 +314,9 @@ class LinearChainCrf(nn.Module):
 
         The mask is true for words, at least one per sentence.
         """
-        chosen_BT = emissions_BTL.gather(2, labels_BT[..., None])[..., 0]
+        scores_BT = emissions_BTL.gather(2, labels_BT[..., None])[..., 0]
         moves_BT = self.transitions_LL[labels_BT[:, :-1], labels_BT[:, 1:]]
-        score_B = self.first_L[labels_BT[:, 0]] + (chosen_BT * mask_BT).sum(1) + (moves_BT * mask_BT[:, 1:]).sum(1)
+        score_B = self.first_L[labels_BT[:, 0]] + (scores_BT * mask_BT).sum(1) + (moves_BT * mask_BT[:, 1:]).sum(1)
 
         # The forward algorithm in log space, since products of probabilities would underflow in float32. After the end
         # of a sentence, the sums stay unchanged.

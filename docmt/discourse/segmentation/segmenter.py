@@ -149,13 +149,17 @@ class Segmenter:
 
     def encode(self, sentences: Sequence[Sequence[str]]) -> list[SegmenterOutput]:
         """Return EDU starts and word states per sentence."""
-        widths = self.width, self.lower_width
-        outputs = [SegmenterOutput([], *(torch.empty(len(words), width) for width in widths)) for words in sentences]
-        names, numbers = number_types(sentences)
-        types = WordTypes.encode(names, self.vocabulary)
-        windows = [window for number, words in enumerate(numbers) for window in cut_windows(number, len(words))]
+        outputs: list[SegmenterOutput] = []
+        windows: list[SentenceWindow] = []
+        for number, words in enumerate(sentences):
+            states_TD = torch.empty(len(words), self.width)
+            lower_TD = torch.empty(len(words), self.lower_width)
+            outputs.append(SegmenterOutput([], states_TD, lower_TD))
+            windows += cut_windows(number, len(words))
         if not windows:
             return outputs
+        names, numbers = number_types(sentences)
+        types = WordTypes.encode(names, self.vocabulary)
         with torch.no_grad():  # not inference mode: a parser may train on the states
             parts = map(types.select, torch.arange(len(names)).split(MAX_BATCH_TYPES))
             encoded_UD = torch.cat(list(map(self.network.encoder, parts)))
@@ -165,13 +169,14 @@ class Segmenter:
             with torch.no_grad():
                 states = self.network.states(encoded_UD[batch.index_BT], batch)
                 labels_BT = self.network.crf.viterbi(self.network.emissions(states), batch.lengths_B)
-            for window, labels_T, *states_TD in zip(
+            for window, labels_T, upper_TD, lower_TD in zip(
                 batch_windows, labels_BT, states.upper_BTD, states.lower_BTD, strict=True
             ):
-                output, words = outputs[window.sentence], slice(window.core_start, window.core_end)
+                output = outputs[window.sentence]
                 starts = (labels_T[window.core] == START).nonzero()[:, 0] + window.core_start
                 output.starts.extend(starts.tolist())
-                output.states_TD[words], output.lower_TD[words] = (part_TD[window.core] for part_TD in states_TD)
+                output.states_TD[window.core_start : window.core_end] = upper_TD[window.core]
+                output.lower_TD[window.core_start : window.core_end] = lower_TD[window.core]
         for output in outputs:
             output.starts.sort()  # windows of a sentence can be in different batches
         return outputs
@@ -200,9 +205,13 @@ def score_starts(
     scores = {}
     for name, more in (("all", n_sentences), ("inside", 0)):
         counts = {"correct": correct + more, "predicted": n_predicted + more, "gold": n_gold + more}
-        both, *totals = counts.values()
-        precision, recall = (100 * both / n if n else 0.0 for n in totals)
-        f1 = 200 * both / sum(totals) if both else 0.0
+        precision = recall = f1 = 0.0
+        if counts["predicted"]:
+            precision = 100 * counts["correct"] / counts["predicted"]
+        if counts["gold"]:
+            recall = 100 * counts["correct"] / counts["gold"]
+        if counts["correct"]:
+            f1 = 200 * counts["correct"] / (counts["predicted"] + counts["gold"])
         scores[name] = {"precision": precision, "recall": recall, "f1": f1, **counts}
     return scores
 
@@ -234,8 +243,9 @@ def read_examples(path: Path) -> list[SentenceExample]:
                 check_dependencies(part.heads, where=f"{parses}: line {line}: sentence {number}")
     examples = []
     for document, trees in zip(documents, syntax, strict=True):
-        triples = zip(document.sentences, inner_starts(document), trees, strict=True)
-        examples += [SentenceExample(words, tuple(starts), tree) for words, starts, tree in triples if words]
+        for words, starts, tree in zip(document.sentences, inner_starts(document), trees, strict=True):
+            if words:
+                examples.append(SentenceExample(words, tuple(starts), tree))
     if not examples:
         raise UserError(f"{path}: contains no sentence with words")
     return examples
@@ -259,34 +269,39 @@ class ExampleSet:
         names, self._words = number_types(example.words for example in examples)
         self._types = WordTypes.encode(names, vocabulary)
         self._starts = [example.starts for example in examples]
-        numbers = {name: {label: i for i, label in enumerate(getattr(vocabulary, name))} for name in LABELS}
+        numbers = {}
+        for name in LABELS:
+            labels = getattr(vocabulary, name)
+            numbers[name] = dict(zip(labels, range(len(labels)), strict=True))
         # Per sentence with syntax: the labels of all kinds, and the heads.
         self._syntax: list[list[list[int]] | None] = []
-        for tree in (example.syntax for example in examples):
-            if tree is None:
+        for example in examples:
+            if example.syntax is None:
                 self._syntax.append(None)
                 continue
-            labels = [[numbers[name].get(label, IGNORED) for label in getattr(tree, name)] for name in LABELS]
-            self._syntax.append([*labels, list(tree.heads)])
+            rows = []
+            for name in LABELS:
+                rows.append([numbers[name].get(label, IGNORED) for label in getattr(example.syntax, name)])
+            rows.append(list(example.syntax.heads))
+            self._syntax.append(rows)
 
     def __len__(self) -> int:
         return len(self._words)
 
     def batch(self, sentences: Sequence[int]) -> tuple[WordTypes, SentenceBatch, Targets]:
         """Return a batch of examples in this order, with their word types and targets."""
-        lengths = [len(self._words[i]) for i in sentences]
-        longest = max(lengths)
         batch = SentenceBatch.pad([self._words[i] for i in sentences])
+        n_columns = batch.index_BT.shape[1]
         labels_BT = torch.full_like(batch.index_BT, INSIDE)
-        pos_BT, relations_BT, openings_BT, heads_BT = (torch.full_like(labels_BT, IGNORED) for _ in range(4))
+        syntax_4BT = torch.full((len(LABELS) + 1, *labels_BT.shape), IGNORED)
         for row, i in enumerate(sentences):
             labels_BT[row, list(self._starts[i])] = START
             syntax = self._syntax[i]
             if syntax is not None:
-                for targets_BT, numbers in zip((pos_BT, relations_BT, openings_BT, heads_BT), syntax, strict=True):
-                    targets_BT[row, : lengths[row]] = torch.tensor(numbers)
+                syntax_4BT[:, row, : len(self._words[i])] = torch.tensor(syntax)
+        pos_BT, relations_BT, openings_BT, heads_BT = syntax_4BT
         # The root is one column after the longest sentence, as in `HeadAttention`.
-        heads_BT[heads_BT == NO_HEAD] = longest
+        heads_BT[heads_BT == NO_HEAD] = n_columns
         used_U, index_BT = torch.unique(batch.index_BT, return_inverse=True)
         targets = Targets(labels_BT, pos_BT, relations_BT, openings_BT, heads_BT)
         return self._types.select(used_U), SentenceBatch(index_BT, batch.lengths_B), targets
@@ -330,7 +345,8 @@ def train_segmenter(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = SegmenterNetwork(settings.network, vocabulary)
-        network.dropout.rate, network.encoder.word_dropout = recipe.dropout, recipe.word_dropout
+        network.dropout.rate = recipe.dropout
+        network.encoder.word_dropout = recipe.word_dropout
         average = averaged(network, recipe.average_decay, head_start=1)
         # The average is scored and kept. AveragedModel is not generic.
         segmenter = Segmenter(cast(SegmenterNetwork, average.module), settings, vocabulary)
@@ -371,9 +387,14 @@ def train_segmenter(
 def learn_vocabulary(train: Sequence[SentenceExample], settings: SegmenterTrainingSettings) -> WordVocabulary:
     """Collect words and characters in the training sentences, and syntactic labels in alphabetical order."""
     vocabulary = WordVocabulary.learn((example.words for example in train), min_word_count=settings.min_word_count)
-    trees = [example.syntax for example in train if example.syntax is not None]
-    labels = {name: sorted({label for tree in trees for label in getattr(tree, name)}) for name in LABELS}
-    return replace(vocabulary, **{name: tuple(names) for name, names in labels.items()})
+    labels = {}
+    for name in LABELS:
+        names: set[str] = set()
+        for example in train:
+            if example.syntax is not None:
+                names.update(getattr(example.syntax, name))
+        labels[name] = tuple(sorted(names))
+    return replace(vocabulary, **labels)
 
 
 def losses(network: SegmenterNetwork, types: WordTypes, batch: SentenceBatch, targets: Targets) -> dict[str, Tensor]:
@@ -397,7 +418,11 @@ def losses(network: SegmenterNetwork, types: WordTypes, batch: SentenceBatch, ta
 
 def total_loss(parts: dict[str, Tensor], weights: AuxiliaryWeights) -> Tensor:
     """Return the weighted sum of the losses."""
-    return sum((getattr(weights, name) * part for name, part in parts.items() if name != "edus"), parts["edus"])
+    total = parts["edus"]
+    for name, part in parts.items():
+        if name != "edus":
+            total = total + getattr(weights, name) * part
+    return total
 
 
 def averaged(network: nn.Module, decay: float, *, head_start: int) -> AveragedModel:

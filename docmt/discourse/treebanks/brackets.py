@@ -49,7 +49,8 @@ def parse_brackets(text: str, *, where: str) -> RstFile:
     n_wrong_spans = 0
     top = _Bracket("", 1)
     stack = [top]
-    position, line = 0, 1
+    position = 0
+    line = 1
     while position < len(text):
         match = TOKENS.match(text, position)
         if match is None:
@@ -68,7 +69,8 @@ def parse_brackets(text: str, *, where: str) -> RstFile:
         elif match["span"]:
             part.bounds = int(match["first"]), int(match["last"])
         elif match["leaf"]:
-            part.bounds, part.is_leaf = (int(match["edu"]), int(match["edu"])), True
+            part.bounds = int(match["edu"]), int(match["edu"])
+            part.is_leaf = True
         elif match["relation"]:
             part.relation = match["name"]
         elif match["text"]:
@@ -82,7 +84,9 @@ def parse_brackets(text: str, *, where: str) -> RstFile:
     tree = top.nodes[0]
     if tree.first != 0 or sorted(texts) != list(range(tree.last + 1)):
         missing = sorted(set(range(max(texts) + 1)) - set(texts))
-        leaves = f"{len(texts)} up to {max(texts) + 1}" + (f" without {missing[0] + 1}" if missing else "")
+        leaves = f"{len(texts)} up to {max(texts) + 1}"
+        if missing:
+            leaves += f" without {missing[0] + 1}"
         raise UserError(f"{where}: the leaves must be EDUs 1 to n without duplicates, not {leaves}")
     return RstFile(tree, tuple(texts[edu] for edu in range(tree.last + 1)), n_wrong_spans=n_wrong_spans)
 

@@ -50,24 +50,27 @@ def read_gum(folder: Path) -> Treebank:
     syntax = read_files(folder, archive="dep_conllu", suffix=".conllu")
     trees = read_files(folder, archive="lisp_binary", suffix=".dis")
     treebank = Treebank("gum")
-    for split, name in ((split, name) for split, documents in names.items() for name in documents):
-        if split not in SPLITS:
-            treebank.leave_out(name, reason=f"split {split} is the GENTLE corpus, which has its own license")
-        elif name not in syntax and name.startswith("GUM_reddit_"):
-            treebank.leave_out(name, reason="reddit: its text may not be passed on and is not in the files")
-        elif name not in syntax:
-            treebank.leave_out(name, reason="listed in splits.md, but not in the files")
-        else:
+    for split, documents in names.items():
+        for name in documents:
+            if split not in SPLITS:
+                treebank.leave_out(name, reason=f"split {split} is the GENTLE corpus, which has its own license")
+                continue
+            if name not in syntax and name.startswith("GUM_reddit_"):
+                treebank.leave_out(name, reason="reddit: its text may not be passed on and is not in the files")
+                continue
+            if name not in syntax:
+                treebank.leave_out(name, reason="listed in splits.md, but not in the files")
+                continue
             sentences = read_conllu(syntax[name])
             if not any(word.strip("_") for sentence in sentences for word in sentence.words):
                 treebank.leave_out(name, reason="its words are masked by underscores")
-            elif name not in trees:
+                continue
+            if name not in trees:
                 raise UserError(f"{syntax[name].where}: this document has no .dis file")
-            else:
-                rst = treebank.read_tree(trees[name], parse_brackets, inventory="gum")
-                treebank.splits[split].append(gum_document(name, sentences, rst, where=trees[name].where))
-                treebank.syntax[name] = tuple(sentence.syntax for sentence in sentences)
-    for name in sorted(set(syntax) - {name for documents in names.values() for name in documents}):
+            rst = treebank.read_tree(trees[name], parse_brackets, inventory="gum")
+            treebank.splits[split].append(gum_document(name, sentences, rst, where=trees[name].where))
+            treebank.syntax[name] = tuple(sentence.syntax for sentence in sentences)
+    for name in sorted(set(syntax).difference(*names.values())):
         treebank.leave_out(name, reason="in the files, but not listed in splits.md")
     return treebank
 
@@ -121,16 +124,21 @@ def read_conllu(file: TreebankFile) -> list[ConlluSentence]:
                 raise UserError(f"{where}: expected word {len(rows) + 1}, found word {columns[0]}")
             rows.append(columns)
         elif rows:
-            for row in rows:
+            heads = []
+            starts = []
+            for word, row in enumerate(rows):
                 if not row[6].isdecimal() or int(row[6]) > len(rows):
                     raise UserError(
                         f"{where}: head {row[6]!r} of {row[1]!r} is not a word of the sentence that ends here"
                     )
-            _, words, _, _, tags, _, heads, relations, _, misc = zip(*rows, strict=True)
-            syntax = SentenceSyntax(tags, tuple(int(head) - 1 for head in heads), relations)
-            starts = tuple(i for i, marks in enumerate(misc) if "|Discourse=" in f"|{marks}")
-            sentences.append(ConlluSentence(words, syntax, starts, opens))
-            rows, opens = [], False
+                heads.append(int(row[6]) - 1)
+                if "|Discourse=" in f"|{row[9]}":
+                    starts.append(word)
+            _, words, _, _, tags, _, _, relations, _, _ = zip(*rows, strict=True)
+            syntax = SentenceSyntax(tags, tuple(heads), relations)
+            sentences.append(ConlluSentence(words, syntax, tuple(starts), opens))
+            rows = []
+            opens = False
     if not sentences:
         raise UserError(f"{file.where}: contains no sentences")
     return sentences
@@ -138,16 +146,20 @@ def read_conllu(file: TreebankFile) -> list[ConlluSentence]:
 
 def gum_document(name: str, sentences: list[ConlluSentence], rst: RstFile, *, where: str) -> DiscourseDocument:
     """Build a document from sentences and a tree from the file `where`."""
+    words = []
+    starts = []
+    paragraphs = []
     for number, sentence in enumerate(sentences, start=1):
         if sentence.edu_starts[:1] != (0,):
             raise UserError(f"{name}: sentence {number} must begin with an EDU: it has no Discourse= in the CoNLL-U")
-    inner = (sentence.edu_starts[1:] for sentence in sentences)
-    edus = edus_from_starts(inner, (len(sentence.words) for sentence in sentences))
+        words.append(sentence.words)
+        starts.append(sentence.edu_starts[1:])
+        if sentence.opens_paragraph or number == 1:
+            paragraphs.append(number - 1)
+    edus = edus_from_starts(starts, map(len, words))
     if len(edus) != len(rst.texts):
         raise UserError(f"{where}: a tree over {len(rst.texts)} EDUs, but the CoNLL-U file has {len(edus)}")
-    words = tuple(sentence.words for sentence in sentences)
-    paragraphs = tuple(i for i, sentence in enumerate(sentences) if sentence.opens_paragraph or i == 0)
-    document = DiscourseDocument(name, words, edus, rst.tree, paragraphs)
+    document = DiscourseDocument(name, tuple(words), edus, rst.tree, tuple(paragraphs))
     for edu, text in enumerate(rst.texts):
         edu_words = document.edu_words(edu)
         if "".join(edu_words) != _characters(text):
@@ -196,11 +208,18 @@ def read_rs3(folder: Path, *, lang: str) -> Treebank:
     """
     check_language(lang)
     has_rs4 = any(folder.glob("rs4.tar*")) and not any(folder.glob("rs3.tar*"))
-    files = read_files(folder, archive="rs4" if has_rs4 else "rs3", suffix=(".rs3", ".rs4"))
+    archive = "rs4" if has_rs4 else "rs3"
+    files = read_files(folder, archive=archive, suffix=(".rs3", ".rs4"))
     treebank = Treebank("rs3")
     has_folders = any(file.folder in SPLITS for file in files.values())
     for number, (name, file) in enumerate(files.items(), start=1):
-        split = file.folder if has_folders else {0: "test", EVERY - 1: "dev"}.get(number % EVERY, "train")
+        split = "train"
+        if has_folders:
+            split = file.folder
+        elif number % EVERY == 0:
+            split = "test"
+        elif number % EVERY == EVERY - 1:
+            split = "dev"
         if split not in SPLITS:
             treebank.leave_out(name, reason="in none of the folders train, dev and test")
             continue
@@ -232,7 +251,8 @@ def read_rst_dt(folder: Path) -> Treebank:
         files = read_files(folder, archive="rst_dt", suffix=suffix, required=False)
         # The running text of NAME.out.dis is NAME.out in some editions and NAME.out.txt in others.
         companions[suffix] = {name.removesuffix(".out"): file for name, file in files.items()}
-    edus, texts = companions[".edus"], companions[".txt"] | companions[".out"]
+    edus = companions[".edus"]
+    texts = companions[".txt"] | companions[".out"]
     treebank = Treebank("rst_dt")
     for file in trees.values():
         split = RST_DT_FOLDERS.get(file.folder)
@@ -247,7 +267,9 @@ def read_rst_dt(folder: Path) -> Treebank:
         if name in texts:
             ends = _ends_in_text(parts, texts[name], treebank)
         else:
-            ends = [PARAGRAPH_LEVEL * (RST_DT_PARAGRAPH in part) or ends_sentence(part) for part in rst.texts]
+            ends = []
+            for part in rst.texts:
+                ends.append(PARAGRAPH_LEVEL if RST_DT_PARAGRAPH in part else ends_sentence(part))
             treebank.notes[GUESSED] += 1
         treebank.splits[split].append(assemble(name, parts, ends, rst, lang="en"))
     train = treebank.splits["train"]
@@ -278,7 +300,8 @@ def _ends_in_text(parts: list[str], text: TreebankFile, treebank: Treebank) -> l
             f"{text.where}: differs from the text of the EDUs: use a file from the same edition, or remove it. "
             "Sentences then end with EDUs that end in . ? or !"
         )
-    ends, position = [], 0
+    ends = []
+    position = 0
     for part in parts:
         position += len(_characters(part))
         ends.append(levels.pop(position, 0))

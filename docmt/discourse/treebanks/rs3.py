@@ -80,14 +80,15 @@ def parse_rs3(text: str, *, where: str) -> RstFile:
     tree, n_lifted = _build(order, where=where)
     if (tree.first, tree.last) != (0, len(texts) - 1):
         raise UserError(f"{where}: the tree covers EDUs {tree.first + 1} to {tree.last + 1} of {len(texts)}")
-    n_secondary = sum(1 for _ in root.iter("secedge"))
+    n_secondary = len(list(root.iter("secedge")))
     return RstFile(tree, tuple(texts), _arcs(order, len(texts)), n_secondary, n_lifted, n_trees=len(tops))
 
 
 def _elements(root: Element, texts: list[str], *, where: str) -> dict[str, _Element]:
     elements: dict[str, _Element] = {}
     body = root.find("body")
-    for item in body if body is not None else ():
+    items = () if body is None else body
+    for item in items:
         if item.tag not in ("segment", "group"):
             continue
         name = item.get("id")
@@ -115,7 +116,9 @@ def _link(elements: dict[str, _Element], types: dict[str, set[str]], *, where: s
         if parent is None:
             raise UserError(f"{where}: element {element.name} has the unknown parent {element.parent}")
         if element.relation != SPAN and element.relation not in types:
-            hint = nearest(element.relation, list(types)) if types else "its header defines none: add <rel> for each"
+            hint = "its header defines none: add <rel> for each"
+            if types:
+                hint = nearest(element.relation, list(types))
             raise UserError(f"{where}: element {element.name}: unknown relation {element.relation!r}; {hint}")
         is_multinuclear = parent.is_multinuclear_group and MULTINUCLEAR in types[element.relation]
         is_nucleus = element.relation == SPAN or is_multinuclear
@@ -124,27 +127,35 @@ def _link(elements: dict[str, _Element], types: dict[str, set[str]], *, where: s
         if is_nucleus and parent.nuclei and not parent.is_multinuclear_group:
             both = f"{parent.nuclei[0].name} and {element.name}"
             raise UserError(f"{where}: span group {parent.name} has two nuclei, {both}: set its type to multinuc")
-        (parent.nuclei if is_nucleus else parent.satellites).append(element)
+        siblings = parent.nuclei if is_nucleus else parent.satellites
+        siblings.append(element)
     if not tops:
         raise UserError(f"{where}: has no root, because the tree contains a cycle")
     for element in elements.values():
         if element.edu is None and not element.nuclei:
-            several = any(MULTINUCLEAR in types[child.relation] for child in element.satellites)
-            mend = "set its type to multinuc" if several and not element.is_multinuclear_group else "add one"
+            mend = "add one"
+            has_multinuclear = any(MULTINUCLEAR in types[child.relation] for child in element.satellites)
+            if has_multinuclear and not element.is_multinuclear_group:
+                mend = "set its type to multinuc"
             raise UserError(f"{where}: group {element.name} has no nucleus: {mend}")
     return tops
 
 
 def _arcs(order: list[_Element], n_edus: int) -> DependencyTree:
     """Return the arcs between EDUs by the rules of `nary_to_dependencies`: nuclei depend on the first one."""
-    heads: dict[str, int] = {}
-    arcs = [(NO_HEAD, ROOT)] * n_edus
+    head_edus: dict[str, int] = {}  # per element
+    heads = [NO_HEAD] * n_edus
+    relations = [ROOT] * n_edus
     for element in order:
-        nuclei = sorted(element.nuclei, key=lambda nucleus: heads[nucleus.name])
-        head = heads[element.name] = heads[nuclei[0].name] if element.edu is None else element.edu
+        nuclei = sorted(element.nuclei, key=lambda nucleus: head_edus[nucleus.name])
+        head = element.edu
+        if head is None:
+            head = head_edus[nuclei[0].name]
+        head_edus[element.name] = head
         for child in (*nuclei[1:], *element.satellites):
-            arcs[heads[child.name]] = head, child.relation
-    return DependencyTree(tuple(head for head, _ in arcs), tuple(relation for _, relation in arcs))
+            heads[head_edus[child.name]] = head
+            relations[head_edus[child.name]] = child.relation
+    return DependencyTree(tuple(heads), tuple(relations))
 
 
 def _build(order: list[_Element], *, where: str) -> tuple[Node, int]:
@@ -162,14 +173,19 @@ def _build(order: list[_Element], *, where: str) -> tuple[Node, int]:
     for element in order:
         satellites = take(element.satellites, "S")
         if element.edu is not None:
-            node, cut_off = leaf(element.edu), []
+            node = leaf(element.edu)
+            cut_off = []
         else:
             parts = take(element.nuclei, "N")
-            ends = [edu for part in parts for edu in (part.node.first, part.node.last)]
+            first = min(part.node.first for part in parts)
+            last = max(part.node.last for part in parts)
             # rstWeb allows a satellite between the nuclei of its group. It becomes a sibling of the nuclei.
-            inside = [part for part in satellites if min(ends) < part.node.first < max(ends)]
-            satellites = [part for part in satellites if part not in inside]
-            node, cut_off = _join_around_head([*parts, *inside])
+            outside = []
+            for satellite in satellites:
+                siblings = parts if first < satellite.node.first < last else outside
+                siblings.append(satellite)
+            satellites = outside
+            node, cut_off = _join_around_head(parts)
             lifted.update((part.node.first, part.node.last) for part in cut_off)
         if satellites or cut_off:
             node, cut_off = _join_around_head([_Child(node, "N", SPAN), *satellites, *cut_off])
@@ -183,18 +199,21 @@ def _build(order: list[_Element], *, where: str) -> tuple[Node, int]:
 
 def _join_around_head(parts: list[_Child]) -> tuple[Node, list[_Child]]:
     """Join the adjacent parts around the first nucleus. Returns the node, and the parts that are cut off."""
-    head = min((part for part in parts if part.letter == "N"), key=lambda part: part.node.first)
     parts = sorted(parts, key=lambda part: part.node.first)
-    start = end = parts.index(head)
+    letters = "".join(part.letter for part in parts)
+    start = end = letters.index("N")
     while start > 0 and parts[start - 1].node.last + 1 == parts[start].node.first:
         start -= 1
     while end + 1 < len(parts) and parts[end].node.last + 1 == parts[end + 1].node.first:
         end += 1
     run = parts[start : end + 1]
-    cut_off = [_Child(part.node, "S", part.relation) for part in (*parts[:start], *parts[end + 1 :])]
+    letters = letters[start : end + 1]
+    cut_off = []
+    for part in parts[:start] + parts[end + 1 :]:
+        cut_off.append(_Child(part.node, "S", part.relation))
     if len(run) == 1:
-        return head.node, cut_off
-    letters = "".join(part.letter for part in run)
-    has_one_nucleus = letters.count("N") == 1
-    relations = [SPAN if has_one_nucleus and part.letter == "N" else part.relation for part in run]
+        return run[0].node, cut_off
+    relations = [part.relation for part in run]
+    if letters.count("N") == 1:
+        relations[letters.index("N")] = SPAN
     return join([part.node for part in run], letters, relations), cut_off

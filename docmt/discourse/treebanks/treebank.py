@@ -72,7 +72,9 @@ class Treebank:
         ):
             if n:
                 self.notes[what] += n
-        for node in rst.tree.postorder() if inventory is not None else ():
+        if inventory is None:
+            return rst
+        for node in rst.tree.postorder():
             for child, relation in zip(node.children, node.relations, strict=True):
                 try:
                     if relation != SPAN:
@@ -88,13 +90,19 @@ class Treebank:
         """Return the sizes of the splits, and the omitted documents with reasons."""
         splits = {}
         for split, documents in self.splits.items():
-            paragraphs = [len(document.paragraphs) for document in documents if document.paragraphs is not None]
+            n_paragraphs = n_sentences = n_tokens = n_edus = 0
+            for document in documents:
+                n_paragraphs += len(document.paragraphs or ())
+                n_sentences += len(document.sentences)
+                n_tokens += sum(map(len, document.sentences))
+                n_edus += len(document.edus)
+            has_paragraphs = all(document.paragraphs is not None for document in documents)
             splits[split] = {
                 "documents": len(documents),
-                "paragraphs": sum(paragraphs) if len(paragraphs) == len(documents) else None,
-                "sentences": sum(len(document.sentences) for document in documents),
-                "tokens": sum(len(words) for document in documents for words in document.sentences),
-                "edus": sum(len(document.edus) for document in documents),
+                "paragraphs": n_paragraphs if has_paragraphs else None,
+                "sentences": n_sentences,
+                "tokens": n_tokens,
+                "edus": n_edus,
             }
         return {"treebank": self.name, "splits": splits, "left_out": self.left_out, "notes": self.notes}
 
@@ -127,8 +135,10 @@ def read_files(
     if packed:
         files = _read_archive(packed[0], suffixes)
     else:
-        paths = [path for path in sorted(folder.rglob("*")) if path.name.endswith(suffixes) and path.is_file()]
-        files = [TreebankFile(str(path), path.stem, path.parent.name, read_text(path)) for path in paths]
+        files = []
+        for path in sorted(folder.rglob("*")):
+            if path.name.endswith(suffixes) and path.is_file():
+                files.append(TreebankFile(str(path), path.stem, path.parent.name, read_text(path)))
     if required and not files:
         names = " or ".join(suffixes)
         raise UserError(f"{folder}: no {names} files: put {archive}.tar.gz or the unpacked files there")
@@ -168,7 +178,8 @@ def assemble(name: str, parts: Sequence[str], ends: Sequence[int], rst: RstFile,
     `ends` contains 1 per EDU that ends a sentence, 2 if it ends a paragraph, otherwise 0.
     """
     sentences: list[list[str]] = [[]]
-    edus, paragraphs = [], [0]
+    edus = []
+    paragraphs = [0]
     for number, (part, end) in enumerate(zip(parts, ends, strict=True), start=1):
         words = sentence_words(part, lang)
         edus.append(Edu(len(sentences) - 1, len(sentences[-1]), len(sentences[-1]) + len(words)))
@@ -183,26 +194,29 @@ def assemble(name: str, parts: Sequence[str], ends: Sequence[int], rst: RstFile,
 
 def align_edus(texts: Sequence[str], sentences: Sequence[Sequence[str]], *, where: str) -> tuple[Edu, ...]:
     """Return EDUs over words, aligned by characters without spaces."""
-    words = [
-        (sentence, index, word)
-        for sentence, sentence_words in enumerate(sentences)
-        for index, word in enumerate(sentence_words)
-    ]
+    words = []
+    for sentence, words_of in enumerate(sentences):
+        for index, word in enumerate(words_of):
+            words.append((sentence, index, word))
     position = 0
     edus = []
     for number, text in enumerate(texts, start=1):
         # Files have other spaces around punctuation, and in Chinese: only other characters are compared.
-        rest, start = "".join(text.split()), position
+        rest = "".join(text.split())
+        start = position
         while rest:
             word = words[position][2] if position < len(words) else ""
             if not word or not rest.startswith(word):
-                is_inside = word and position > start and word.startswith(rest)
-                problem = f"ends inside the word {word!r}" if is_inside else f"does not continue with {word!r}"
+                problem = f"does not continue with {word!r}"
+                if word and position > start and word.startswith(rest):
+                    problem = f"ends inside the word {word!r}"
                 raise UserError(f"{where}: EDU {number} ({text!r}) does not match the document text: it {problem}")
-            rest, position = rest[len(word) :], position + 1
+            rest = rest[len(word) :]
+            position += 1
         if position == start:
             raise UserError(f"{where}: EDU {number} is empty")
-        first, last = words[start], words[position - 1]
+        first = words[start]
+        last = words[position - 1]
         if first[0] != last[0]:
             raise UserError(f"{where}: EDU {number} ({text!r}) crosses the end of sentence {first[0] + 1}")
         edus.append(Edu(first[0], first[1], last[1] + 1))
