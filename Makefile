@@ -95,6 +95,7 @@ docs: $(TESTED)
 	python scripts/list_files.py --write
 	python scripts/list_metrics.py --write
 	python scripts/list_costs.py --write
+	python scripts/list_claims.py --write
 	python scripts/draw_architecture.py --write
 	python scripts/list_licenses.py --write
 

@@ -39,19 +39,21 @@ def read_study(config: str) -> Study:
     return Study(load_config(read_config_file(ROOT / f"config/examples/controlled/{config}.yaml")))
 
 
-def claims_of(config: str) -> str:
-    """The configuration's judged claims as a Markdown table, or a sentence if there are none."""
+def judged_table(config: str) -> str:
+    """The configuration's judged claims as a Markdown table, with the commits and the number of other claims."""
     scores, histories = read_stored(config)
     settings = read_study(config).config.report
     judged = []
     for name in settings.claims:
         if judge(name, settings.claims, scores, histories).verdict != "not run":
             judged.append(name)
-    table = claims_table(scores, histories, settings, names=judged) if judged else None
-    if table is None:
-        return "No claim has been judged.\n"
+    n_others = len(settings.claims) - len(judged)
+    if not judged:
+        return f"None of the {n_others} claims has been run.\n"
+    table = claims_table(scores, histories, settings, names=judged)
+    assert table is not None
     commits = ", ".join(sorted(set(scores["commit"])))
-    return f"{to_markdown(table)}\n\nCommit {commits}. {table.caption} {table.note}\n"
+    return f"{to_markdown(table)}\n\nCommit {commits}. {n_others} other claims have not been run.\n"
 
 
 def read_stored(config: str) -> tuple[pd.DataFrame, list[History]]:
@@ -100,7 +102,7 @@ def add_scores(config: str, folder: Path) -> None:
 def updated_page(page: str) -> str:
     """The page with the current tables."""
     for config in CONFIGS:
-        page = replace_between_marks(page, f"{NAME} {config}", claims_of(config))
+        page = replace_between_marks(page, f"{NAME} {config}", judged_table(config))
     return page
 
 
@@ -119,7 +121,7 @@ def main() -> None:
         PAGE.write_text(updated_page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     else:
         for config in CONFIGS:
-            print(f"{config}.yaml\n\n{claims_of(config)}")
+            print(f"{config}.yaml\n\n{judged_table(config)}")
 
 
 if __name__ == "__main__":

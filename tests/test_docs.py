@@ -136,7 +136,9 @@ def test_every_page_has_a_place_on_the_site():
     assert sorted(listed) == sorted(pages | beside)
 
 
-@pytest.mark.parametrize("script", ["draw_architecture", "list_commands", "list_files", "list_metrics", "list_costs"])
+@pytest.mark.parametrize(
+    "script", ["draw_architecture", "list_commands", "list_files", "list_metrics", "list_costs", "list_claims"]
+)
 def test_generated_parts_are_in_step(script, monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "scripts")
     module = importlib.import_module(script)
