@@ -86,9 +86,14 @@ def plot_curves(key: str, layout: CurveFigure, styles: Styles, histories: Sequen
     panels = _curve_panels(layout, styles, members)
     if not panels:
         return []
-    wanted = list(dict.fromkeys(itertools.chain.from_iterable(layout.panels.values())))
-    measured = [name for name in wanted if any(measured_values(history, name) is not None for history in members)]
-    lacking = [name for name in wanted if name not in measured]
+    wanted = dict.fromkeys(itertools.chain.from_iterable(layout.panels.values()))
+    measured = []
+    lacking = []
+    for name in wanted:
+        if any(measured_values(history, name) is not None for history in members):
+            measured.append(name)
+        else:
+            lacking.append(name)
     caption = f"{layout.note} Line: mean over seeds; band: lowest to highest seed; each seed is a thin line.".strip()
     if lacking:
         caption += f" Not measured: {', '.join(lacking)}."
@@ -119,17 +124,25 @@ def plot_curves(key: str, layout: CurveFigure, styles: Styles, histories: Sequen
         together.append((title, axes))
     pictures = [draw(together, key=key, title=layout.title, caption=caption)]
     if is_crowded:
-        apart: list[tuple[str, Draw] | None] = []
-        for title, of_panel in panels.items():
-            for system, lines in of_panel.items():
-                others = [other for name, other in of_panel.items() if name != system]
-                axes = partial(_draw_curves, lines_in_color=[lines], others=others, limits=limits.get(title))
-                apart.append((f"{styles.label(system)}\n{title}", axes))
-            apart += [None] * (-len(apart) % 4)
+        apart = _panels_by_system(panels, limits, styles)
         title = f"{layout.title}, by system"
         caption = f"A panel for each system, the others in gray. {caption}"
         pictures.append(draw(apart, key=f"{key}_by_system", title=title, caption=caption, n_columns=4, height=2.1))
     return [Plot(picture, values) for picture in pictures]
+
+
+def _panels_by_system(
+    panels: Mapping[str, Mapping[str, Lines]], limits: Mapping[str, tuple[float, float]], styles: Styles
+) -> list[tuple[str, Draw] | None]:
+    """Return a panel per heading and system, with the other systems in gray. None fills up rows of four panels."""
+    apart: list[tuple[str, Draw] | None] = []
+    for title, of_panel in panels.items():
+        for system, lines in of_panel.items():
+            others = [other for name, other in of_panel.items() if name != system]
+            axes = partial(_draw_curves, lines_in_color=[lines], others=others, limits=limits.get(title))
+            apart.append((f"{styles.label(system)}\n{title}", axes))
+        apart += [None] * (-len(apart) % 4)
+    return apart
 
 
 def loss_limits(of_panel: Mapping[str, Lines]) -> tuple[float, float] | None:

@@ -53,10 +53,15 @@ MAX_NOTE_WORDS = 40  # longer notes do not fit under a table of a paper
 # Sentence ends, apart from abbreviations such as “et al. (2021)” and “e.g.”
 SENTENCE_END = re.compile(r"(?<=[.])(?<! al[.])(?<!e[.]g[.])(?<!i[.]e[.]) (?=[^a-z0-9(])")
 # Tables with more lines are broken across pages. The header of each part takes the height of three lines.
-MAX_LATEX_LINES, HEADER_LINES = 44, 3
+MAX_LATEX_LINES = 44
+HEADER_LINES = 3
 MAX_LATEX_COLUMNS = 12  # per part
-LABEL_SHARE, TEXT_WIDTH = 0.17, 190.0  # width of labels next to sentences, and minimum width for sentences in points
-COLUMN_WIDTH, PAGE_WIDTH, GAP = 217.0, 450.0, 12.0  # points, on A4 pages
+LABEL_SHARE = 0.17  # width of labels next to sentences
+TEXT_WIDTH = 190.0  # minimum width for sentences in points
+# Points, on A4 pages
+COLUMN_WIDTH = 217.0
+PAGE_WIDTH = 450.0
+GAP = 12.0
 # Widths of characters in Computer Modern at 10 pt
 CHARACTER_WIDTHS = {
     **dict.fromkeys("ijl.,:;'!|", 2.8),
@@ -68,7 +73,8 @@ CHARACTER_WIDTHS = {
     **dict.fromkeys("mM%±−×", 8.4),
     "W": 10.3,
 }
-OTHER_WIDTH, MARK_WIDTH = 5.6, 4.2
+OTHER_WIDTH = 5.6
+MARK_WIDTH = 4.2
 BOLD = 1.15  # relative width of bold digits
 # (environment, width, font size, relative width of letters), the preferred one first
 SIZES = (

@@ -20,7 +20,9 @@ from docmt.report.tables import BOLD_NOTE, Cell, Column, Table, group, label
 
 NAN = float("nan")
 MIN_BLEU = 1  # below this, systems do not translate, and no score is highlighted
-CHANCE, ITEMS = "(chance)", "(items)"  # not names that a system can have
+# Rows below the systems, with names that a system cannot have
+CHANCE = "(chance)"
+ITEMS = "(items)"
 TESTS = {"p": "p", "p (sign test)": "sign_p", "p (randomization)": "randomization_p"}  # in CSV files
 
 
@@ -247,7 +249,8 @@ def score_table(
     nothing is tested or highlighted.
     """
     if no_system_translates(rows):
-        differences, compare = UNTESTED, False
+        differences = UNTESTED
+        compare = False
     cells = place_cells(rows, layout)
     of_systems: list[ScoreCell] = []
     for labels, row in cells.items():
@@ -341,7 +344,7 @@ def _full_values(cells: ScoreCells, layout: Layout) -> pd.DataFrame:
     labels: list[Record] = []
     rows: list[Record] = []
     for names, row in cells.items():
-        record = dict(zip(layout.labels.values(), names, strict=True))
+        record: Record = dict(zip(layout.labels.values(), names, strict=True))
         for heading, words in layout.facts.items():
             record[heading] = words.get(names[-1])
         labels.append(record)
