@@ -213,12 +213,10 @@ def _compare(claim: Claim, comparison: ClaimedDifference, measured: Mapping[Term
             scores[term] = run.value
         differences.append(comparison.difference(scores))
     documents = _document_errors(comparison.weights, runs)
-    mean = fmean(differences)
-    sd = stdev(differences)
+    mean, sd = fmean(differences), stdev(differences)
     sources = with_seeds(sd, len(seeds), documents)
     half = float(half_width(sources))
-    low = mean - half
-    high = mean + half
+    low, high = mean - half, mean + half
     # If a training never reached the value, one bound is unknown. Only longer training could find it, not more
     # seeds.
     for term, of_term in runs.items():
@@ -244,8 +242,7 @@ def _compare(claim: Claim, comparison: ClaimedDifference, measured: Mapping[Term
         p_supported = max(p_beyond(mean - least, low), p_beyond(most - mean, high))
         p_refuted = min(p_beyond(least - mean, high), p_beyond(mean - most, low))
     else:
-        p_supported = float(verdict != "supported")
-        p_refuted = float(verdict != "refuted")
+        p_supported, p_refuted = float(verdict != "supported"), float(verdict != "refuted")
     return JudgedComparison(
         comparison,
         verdict,
