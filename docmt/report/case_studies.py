@@ -13,7 +13,8 @@ from docmt.report.input_files import read_table
 from docmt.report.settings import CaseTable, ReportSettings
 from docmt.report.tables import one_line
 
-SOURCE, REFERENCE = "source", "reference"
+SOURCE = "source"
+REFERENCE = "reference"
 COLUMNS = ("case", "part", "chrF", "text")
 
 
@@ -39,34 +40,42 @@ def choose_cases(
 
     index, reference = read_reference(prefix, languages=(src_lang, tgt_lang))
     source = read_lines(text_path(prefix, src_lang))
-    sides = []
+    sides: list[list[str]] = []
     for path in (system, baseline):
-        hypotheses = read_hypotheses(path, index)
-        if not all(hypothesis.aligned for hypothesis in hypotheses):
-            raise UserError(f"{path}: a case study needs translations that are aligned sentence by sentence")
-        sides.append([sentence for hypothesis in hypotheses for sentence in hypothesis.sentences])
+        sentences: list[str] = []
+        for hypothesis in read_hypotheses(path, index):
+            if not hypothesis.aligned:
+                raise UserError(f"{path}: a case study needs translations that are aligned sentence by sentence")
+            sentences += hypothesis.sentences
+        sides.append(sentences)
     ours, theirs = sides
     chrf = CHRF()
-    scores = [
-        [chrf.sentence_score(sentence, [right]).score for sentence, right in zip(side, reference, strict=True)]
-        for side in (ours, theirs)
-    ]
-    differences = [mine - other for mine, other in zip(*scores, strict=True)]
+    our_scores = []
+    their_scores = []
+    differences = []
+    for our_sentence, their_sentence, right in zip(ours, theirs, reference, strict=True):
+        our_scores.append(chrf.sentence_score(our_sentence, [right]).score)
+        their_scores.append(chrf.sentence_score(their_sentence, [right]).score)
+        differences.append(our_scores[-1] - their_scores[-1])
     ranked = sorted(range(len(source)), key=lambda i: (-differences[i], i))[: layout.count]
-    owners = [(name, number) for name, length in index for number in range(length)]
+    positions: list[tuple[str, int]] = []  # document and number in the document, by sentence
+    for name, length in index:
+        for number in range(length):
+            positions.append((name, number))
     rows: list[tuple[str, str, float | None, str]] = []
     for i in ranked:
         if differences[i] <= 0:
             break
-        name, number = owners[i]
+        name, number = positions[i]
         case = f"{name}, sentence {number + 1}"
         for k in range(i - min(number, layout.context), i):
             rows.append((case, f"{SOURCE} \N{MINUS SIGN}{i - k}", None, source[k]))
         rows.append((case, SOURCE, None, source[i]))
         rows.append((case, REFERENCE, None, reference[i]))
-        rows.append((case, settings.label(layout.baseline), scores[1][i], theirs[i]))
-        rows.append((case, settings.label(layout.system), scores[0][i], ours[i]))
-    return pd.DataFrame([(*facts, one_line(text)) for *facts, text in rows], columns=list(COLUMNS))
+        rows.append((case, settings.label(layout.baseline), their_scores[i], theirs[i]))
+        rows.append((case, settings.label(layout.system), our_scores[i], ours[i]))
+    cases = pd.DataFrame(rows, columns=list(COLUMNS))
+    return cases.assign(text=cases["text"].map(one_line))
 
 
 def read_cases(path: Path) -> pd.DataFrame:

@@ -72,7 +72,9 @@ def read_costs(benchmarks: Path | None, stages: Mapping[str, Sequence[str]]) -> 
     """
     if benchmarks is None:
         return None
-    stage_of = {rule: stage for stage, rules in stages.items() for rule in rules}
+    stage_of: dict[str, str] = {}
+    for stage, rules in stages.items():
+        stage_of |= dict.fromkeys(rules, stage)
     unlisted = sorted({path.name for path in benchmarks.glob("*/")} - set(stage_of))
     jobs_of: dict[str, list[JobCosts]] = {}
     for rule in [*stage_of, *unlisted]:
@@ -87,7 +89,9 @@ def read_costs(benchmarks: Path | None, stages: Mapping[str, Sequence[str]]) -> 
     rows = []
     for stage, jobs in jobs_of.items():
         gpu_seconds = sum(job.gpu_seconds for job in jobs)
-        joules = sum(job.joules for job in jobs) if gpu_seconds else math.nan
+        joules = math.nan
+        if gpu_seconds:
+            joules = sum(job.joules for job in jobs)
         row = {
             "stage": stage,
             "jobs": len(jobs),
@@ -112,9 +116,12 @@ def costs_table(costs: pd.DataFrame | None) -> Table | None:
     everything = {"stage": "all", "jobs": costs["jobs"].sum(), **hours, "gpu_kwh": kwh}
     rows = pd.concat([costs, pd.DataFrame([everything])], ignore_index=True)
     unit, scale = next((unit, scale) for unit, limit, scale in TIME_UNITS if max(hours) >= limit)
-    energy_unit, energy_scale = ("kWh", 1) if kwh >= 1 else ("Wh", 1000)
     rows[["core_hours", "gpu_hours"]] *= scale
-    rows["gpu_kwh"] *= energy_scale
+    if kwh >= 1:
+        energy_unit = "kWh"
+    else:
+        energy_unit = "Wh"
+        rows["gpu_kwh"] *= 1000
     caption = "Processor time used, wall time times the number of GPUs in use, and energy of their cards."
     if on_gpus.empty:
         rows = rows.drop(columns=["gpu_hours", "gpu_kwh"])
@@ -148,16 +155,20 @@ def read_job_costs(benchmark: Path, rule: str, results: Path) -> JobCosts | None
         # Snakemake writes `NA` or `-` where a job ended before the first measurement. It writes several rows when it
         # repeated the measurement.
         rows = pd.read_csv(benchmark, sep="\t", index_col=False, na_values=["-"])
-        times, cpu_times = (column(rows, key).astype(float) for key in ("s", "cpu_time"))
+        times = column(rows, "s").astype(float)
+        cpu_times = column(rows, "cpu_time").astype(float)
         if times.empty or times.isna().any():
             raise ValueError("no wall time")
     except (OSError, ValueError):
         log.warning("%s: not a Snakemake benchmark, skipped", benchmark)
         return None
-    seconds, cpu_seconds = float(times.sum()), float(cpu_times.sum(skipna=False))
+    seconds = float(times.sum())
+    cpu_seconds = float(cpu_times.sum(skipna=False))
     facts = None
     if rule in RECORDS:
-        run = benchmark.parent if "{part}" in RECORDS[rule] else benchmark.with_suffix("")
+        run = benchmark.with_suffix("")
+        if "{part}" in RECORDS[rule]:
+            run = benchmark.parent
         dataset, system, seed = run.parts[-3:]
         record = RECORDS[rule].format(part=benchmark.stem)
         facts = read_job_facts(results / dataset / "runs" / system / seed / record)
@@ -165,13 +176,19 @@ def read_job_costs(benchmark: Path, rule: str, results: Path) -> JobCosts | None
     if facts.n_nodes > 1:  # Snakemake only sees the `srun` that started its processes
         cpu_seconds = facts.cpu_seconds or math.nan
     all_seconds = seconds + sum(session.seconds for session in facts.sessions[:-1])
-    cpu_seconds *= all_seconds / seconds if seconds > 0 else 1
-    cpu_seconds = 0.0 if math.isnan(cpu_seconds) else cpu_seconds
+    if seconds > 0:
+        cpu_seconds *= all_seconds / seconds
+    if math.isnan(cpu_seconds):
+        cpu_seconds = 0.0
     if facts.device == "cpu":  # also if a GPU was requested
         return JobCosts(cpu_seconds)
-    parts = [part.joules for part in facts.sessions] or [facts.joules]
-    joules = sum(math.nan if part is None else part for part in parts)
-    return JobCosts(cpu_seconds, facts.n_devices * all_seconds, joules)
+    energies = []
+    for part in facts.sessions or [facts]:
+        if part.joules is None:
+            energies.append(math.nan)
+        else:
+            energies.append(part.joules)
+    return JobCosts(cpu_seconds, facts.n_devices * all_seconds, sum(energies))
 
 
 def read_job_facts(path: Path) -> JobFacts | None:
@@ -181,8 +198,9 @@ def read_job_facts(path: Path) -> JobFacts | None:
     """
     if not path.is_file():
         return None
-    content = read_json(path)
-    facts = content.get("provenance", content) if isinstance(content, dict) else content
+    facts = read_json(path)
+    if isinstance(facts, dict):
+        facts = facts.get("provenance", facts)
     try:
         return JobFacts.model_validate(facts)
     except ValidationError as error:

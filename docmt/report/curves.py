@@ -61,11 +61,15 @@ def training_curves(
 
 def _with_all_updates(history: History, histories: Sequence[History], origins: Mapping[str, Sequence[str]]) -> History:
     """Return the history with updates counted from the first training in the chain (mean over seeds)."""
-    before = 0.0
+    earlier_updates = 0.0
     for origin in origins.get(history.system, [])[1:]:
-        runs = [other for other in histories if (other.dataset, other.system) == (history.dataset, origin)]
-        before += fmean(column(run.table, "step").max() for run in runs) if runs else 0
-    return replace(history, table=history.table.assign(step=column(history.table, "step") + before))
+        n_updates = []
+        for other in histories:
+            if (other.dataset, other.system) == (history.dataset, origin):
+                n_updates.append(column(other.table, "step").max())
+        if n_updates:
+            earlier_updates += fmean(n_updates)
+    return replace(history, table=history.table.assign(step=column(history.table, "step") + earlier_updates))
 
 
 # (values by update, line style) for every quantity, with one series per seed
@@ -74,24 +78,29 @@ Lines = list[tuple[list[pd.Series], LineStyle]]
 
 def plot_curves(key: str, layout: CurveFigure, styles: Styles, histories: Sequence[History]) -> list[Plot]:
     """Plot history columns. If bands would overlap, a second figure has a panel per system."""
-    members = [
-        history
-        for history in histories
-        if history.system in layout.systems and (layout.datasets is None or history.dataset in layout.datasets)
-    ]
+    members = []
+    for history in histories:
+        if history.system in layout.systems and (layout.datasets is None or history.dataset in layout.datasets):
+            members.append(history)
     members.sort(key=lambda history: layout.systems.index(history.system))
     panels = _curve_panels(layout, styles, members)
     if not panels:
         return []
-    wanted = list(dict.fromkeys(quantity for group in layout.panels.values() for quantity in group))
-    measured = [name for name in wanted if any(measured_values(history, name) is not None for history in members)]
-    lacking = [name for name in wanted if name not in measured]
+    wanted = dict.fromkeys(itertools.chain.from_iterable(layout.panels.values()))
+    measured = []
+    lacking = []
+    for name in wanted:
+        if any(measured_values(history, name) is not None for history in members):
+            measured.append(name)
+        else:
+            lacking.append(name)
     caption = f"{layout.note} Line: mean over seeds; band: lowest to highest seed; each seed is a thin line.".strip()
-    caption += f" Not measured: {', '.join(lacking)}." if lacking else ""
-    tables = [
-        history.table.reindex(columns=["step", *measured]).dropna(subset=measured, how="all").assign(**history.run)
-        for history in members
-    ]
+    if lacking:
+        caption += f" Not measured: {', '.join(lacking)}."
+    tables = []
+    for history in members:
+        table = history.table.reindex(columns=["step", *measured]).dropna(subset=measured, how="all")
+        tables.append(table.assign(**history.run))
     values = pd.concat(tables, ignore_index=True).reindex(columns=["dataset", "system", "seed", "step", *measured])
     systems: set[str] = set()
     has_bands = False
@@ -115,17 +124,25 @@ def plot_curves(key: str, layout: CurveFigure, styles: Styles, histories: Sequen
         together.append((title, axes))
     pictures = [draw(together, key=key, title=layout.title, caption=caption)]
     if is_crowded:
-        apart: list[tuple[str, Draw] | None] = []
-        for title, of_panel in panels.items():
-            for system, lines in of_panel.items():
-                others = [other for name, other in of_panel.items() if name != system]
-                axes = partial(_draw_curves, lines_in_color=[lines], others=others, limits=limits.get(title))
-                apart.append((f"{styles.label(system)}\n{title}", axes))
-            apart += [None] * (-len(apart) % 4)
+        apart = _panels_by_system(panels, limits, styles)
         title = f"{layout.title}, by system"
         caption = f"A panel for each system, the others in gray. {caption}"
         pictures.append(draw(apart, key=f"{key}_by_system", title=title, caption=caption, n_columns=4, height=2.1))
     return [Plot(picture, values) for picture in pictures]
+
+
+def _panels_by_system(
+    panels: Mapping[str, Mapping[str, Lines]], limits: Mapping[str, tuple[float, float]], styles: Styles
+) -> list[tuple[str, Draw] | None]:
+    """Return a panel per heading and system, with the other systems in gray. None fills up rows of four panels."""
+    apart: list[tuple[str, Draw] | None] = []
+    for title, of_panel in panels.items():
+        for system, lines in of_panel.items():
+            others = [other for name, other in of_panel.items() if name != system]
+            axes = partial(_draw_curves, lines_in_color=[lines], others=others, limits=limits.get(title))
+            apart.append((f"{styles.label(system)}\n{title}", axes))
+        apart += [None] * (-len(apart) % 4)
+    return apart
 
 
 def loss_limits(of_panel: Mapping[str, Lines]) -> tuple[float, float] | None:
@@ -133,8 +150,13 @@ def loss_limits(of_panel: Mapping[str, Lines]) -> tuple[float, float] | None:
 
     The losses of the first updates would leave no room for the differences between the last ones.
     """
-    losses = pd.concat([values for lines in of_panel.values() for series, _ in lines for values in series])
-    first, third, lowest = losses.quantile(0.25), losses.quantile(0.75), losses.min()
+    runs: list[pd.Series] = []
+    for series, _ in itertools.chain.from_iterable(of_panel.values()):
+        runs += series
+    losses = pd.concat(runs)
+    lowest = losses.min()
+    first = losses.quantile(0.25)
+    third = losses.quantile(0.75)
     fence = third + 1.5 * (third - first)
     if first == third or losses.max() <= fence:
         return None
@@ -150,23 +172,31 @@ def _describe_limits(
     above = []
     for title, (_, top) in limits.items():
         for system, lines in panels[title].items():
-            if all(values.min() > top for series, _ in lines for values in series):
+            if all(pd.concat(series).min() > top for series, _ in lines):
                 above.append(f"{styles.label(system)} ({title})")
-    names = f", and with them all losses of {', '.join(above)}" if above else ""
+    names = ""
+    if above:
+        names = f", and with them all losses of {', '.join(above)}"
     return f" Losses above Q3 + 1.5 (Q3 − Q1) are cut off{names}."
 
 
 def _curve_panels(layout: CurveFigure, styles: Styles, histories: Sequence[History]) -> dict[str, dict[str, Lines]]:
     """Return the measurements by heading and system."""
-    datasets = list(dict.fromkeys(history.dataset for history in histories))
+    datasets: dict[str, dict[str, list[History]]] = {}  # by name and system
+    for history in histories:
+        datasets.setdefault(history.dataset, {}).setdefault(history.system, []).append(history)
     panels: dict[str, dict[str, Lines]] = {}
-    for dataset, (heading, quantities) in itertools.product(datasets, layout.panels.items()):
-        title = heading if len(datasets) == 1 else f"{dataset}: {heading}"
-        for system in dict.fromkeys(history.system for history in histories if history.dataset == dataset):
-            runs = [history for history in histories if (history.dataset, history.system) == (dataset, system)]
+    for (dataset, systems), (heading, quantities) in itertools.product(datasets.items(), layout.panels.items()):
+        title = heading
+        if len(datasets) > 1:
+            title = f"{dataset}: {heading}"
+        for system, runs in systems.items():
             for index, quantity in enumerate(quantities):
-                measured = [measured_values(run, quantity) for run in runs]
-                series = [values for values in measured if values is not None]
+                series = []
+                for run in runs:
+                    values = measured_values(run, quantity)
+                    if values is not None:
+                        series.append(values)
                 style = styles.marked_line(system)
                 if len(quantities) > 1:  # the color identifies the system, and dashes its quantities
                     style |= {"linestyle": DASHES[index % len(DASHES)]}
@@ -188,8 +218,9 @@ def _draw_curves(
 
     `limits` are the lower and the upper end of the vertical axis. None: all values.
     """
-    curves = [(series, OTHERS, False) for lines in others for series, _ in lines]
-    curves += [(series, style, has_band and len(series) > 1) for lines in lines_in_color for series, style in lines]
+    curves = [(series, OTHERS, False) for series, _ in itertools.chain.from_iterable(others)]
+    for series, style in itertools.chain.from_iterable(lines_in_color):
+        curves.append((series, style, has_band and len(series) > 1))
     for series, style, has_spread in curves:
         table = pd.concat(series, axis=1)
         # Seeds that stopped early would shift the mean, so the mean ends with the shortest seed.
@@ -209,5 +240,7 @@ def measured_values(history: History, name: str) -> pd.Series | None:
     """Return a column's finite values by update, or None without any."""
     series = column(history.table.set_index("step"), name)
     finite = pd.Series(series[np.isfinite(series)])
+    if finite.empty:
+        return None
     # A training that was resumed logs the updates after its checkpoint twice.
-    return pd.Series(finite[~finite.index.duplicated(keep="last")]) if len(finite) else None
+    return pd.Series(finite[~finite.index.duplicated(keep="last")])

@@ -15,7 +15,9 @@ def records(table: pd.DataFrame) -> list[Record]:
 
 def column(table: pd.DataFrame, name: str) -> pd.Series:
     """Return one column, or missing numbers if the table does not have it."""
-    values = table[name] if name in table else pd.Series(float("nan"), index=table.index)
+    if name not in table:
+        return pd.Series(float("nan"), index=table.index)
+    values = table[name]
     if not isinstance(values, pd.Series):
         raise TypeError(f"the table has several columns {name!r}")
     return values
@@ -29,7 +31,9 @@ def keep(table: pd.DataFrame, is_kept: pd.Series) -> pd.DataFrame:
 def select(table: pd.DataFrame, **values: object) -> pd.DataFrame:
     """Return the rows with these column values. A list allows several values."""
     for name, value in values.items():
-        table = keep(table, column(table, name).isin(value if isinstance(value, list) else [value]))
+        if not isinstance(value, list):
+            value = [value]
+        table = keep(table, column(table, name).isin(value))
     return table
 
 

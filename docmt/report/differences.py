@@ -39,7 +39,10 @@ class Difference(PairedDifference):
     @property
     def mark(self) -> str:
         """`*`, `**` or nothing."""
-        return next((mark for level, mark in LEVELS if self.highest_p < level), "")
+        for level, mark in LEVELS:
+            if self.highest_p < level:
+                return mark
+        return ""
 
     def is_zero(self, digits: int) -> bool:
         """True if the difference rounds to zero. One sentence can make 0.0001 BLEU significant, so it has no mark."""
@@ -87,8 +90,13 @@ def describe_marks(tested: Sequence[Difference], settings: ReportSettings) -> st
     if not tested:
         return ""
     baselines = ", ".join(dict.fromkeys(settings.label(test.baseline) for test in tested))
-    tests = (test.method + ("" if test.randomization_p is None else ", and by randomization") for test in tested)
-    return f"* and **: differs from {baselines} with p < 0.05 and p < 0.01 ({'; '.join(dict.fromkeys(tests))})."
+    methods = []
+    for test in tested:
+        method = test.method
+        if test.randomization_p is not None:
+            method += ", and by randomization"
+        methods.append(method)
+    return f"* and **: differs from {baselines} with p < 0.05 and p < 0.01 ({'; '.join(dict.fromkeys(methods))})."
 
 
 def few_segments_footnote(tested: Sequence[Difference]) -> str:
@@ -96,8 +104,12 @@ def few_segments_footnote(tested: Sequence[Difference]) -> str:
     named: dict[str, dict[str, None]] = {}
     for test in tested:
         # Minimum number of segments for `*` and `**`, or of suite items (without a randomization test).
-        single, double = MIN_ITEMS if test.randomization_p is None else MIN_SEGMENTS
+        single, double = MIN_SEGMENTS
+        if test.randomization_p is None:
+            single, double = MIN_ITEMS
         if test.n < double:
-            marks = f"any mark (* takes {single})" if test.n < single else f"** (takes {double})"
+            marks = f"** (takes {double})"
+            if test.n < single:
+                marks = f"any mark (* takes {single})"
             named.setdefault(marks, {})[f"{test.dataset}/{test.test} {test.metric} ({test.n})"] = None
     return " ".join(f"Too few segments or items for {marks}: {', '.join(names)}." for marks, names in named.items())

@@ -1,5 +1,6 @@
 """Report figures: accuracy by phenomenon and distance, scores by system property."""
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -73,16 +74,17 @@ def write_plot(prefix: Path, plot: Plot) -> None:
 
 def accuracy_bars(summary: pd.DataFrame, styles: Styles) -> list[Picture]:
     """Draw contrastive accuracy by phenomenon with a line for chance, one figure per dataset."""
-    return [
-        draw_picture(
+    pictures = []
+    for dataset, rows in groups(name_suites(contrastive_scores(summary)), "dataset"):
+        picture = draw_picture(
             [("", partial(_draw_bars, rows=rows, styles=styles))],
             key=f"contrastive_{dataset}",
             title=f"Contrastive accuracy: {dataset}",
             caption=f"Share of items whose right candidate scores strictly highest. {WHISKERS}",
             y_label="accuracy (%)",
         )
-        for dataset, rows in groups(name_suites(contrastive_scores(summary)), "dataset")
-    ]
+        pictures.append(picture)
+    return pictures
 
 
 def _draw_bars(axes: Axes, *, rows: pd.DataFrame, styles: Styles) -> None:
@@ -105,7 +107,7 @@ def _draw_bars(axes: Axes, *, rows: pd.DataFrame, styles: Styles) -> None:
 
 def _whiskers(rows: pd.DataFrame) -> np.ndarray:
     """Return error bar lengths below and above the means, float64 [2, rows]. 0 without an interval."""
-    mean, low, high = (column(rows, name).to_numpy(dtype=float, na_value=np.nan) for name in ("mean", "low", "high"))
+    mean, low, high = rows[["mean", "low", "high"]].to_numpy(dtype=float, na_value=np.nan).T
     return np.nan_to_num(np.clip([mean - low, high - mean], 0, None))
 
 
@@ -113,11 +115,10 @@ def distance_lines(summary: pd.DataFrame, styles: Styles) -> list[Picture]:
     """Draw contrastive accuracy by distance range, a panel per phenomenon with at least two ranges."""
     pictures = []
     for dataset, rows in groups(name_suites(contrastive_scores(summary, by="distance")), "dataset"):
-        panels: list[tuple[str, Draw]] = [
-            (suite.replace("_", " "), partial(_draw_distances, rows=members, styles=styles))
-            for suite, members in groups(rows, "suite")
-            if column(members, "distance").nunique() > 1
-        ]
+        panels: list[tuple[str, Draw]] = []
+        for suite, members in groups(rows, "suite"):
+            if column(members, "distance").nunique() > 1:
+                panels.append((suite.replace("_", " "), partial(_draw_distances, rows=members, styles=styles)))
         if panels:
             picture = draw_picture(
                 panels,
@@ -162,19 +163,24 @@ def _plot_scores(
     points = _points(rows, layout, settings, x_values, headings)
     systems = set(points["system"])
     positions = axis_positions(x_value for system, x_value in x_values.items() if system in systems)
-    sources = [published_number(settings, system, key) for key in headings for system in layout.systems]
-    cited = sorted({f"{number.paper}, {number.table}" for number in sources if number is not None})
     caption = f"{layout.note} Mean over seeds with the sample deviation; dots: single seeds.".strip()
-    draw = partial(_draw_points, positions=positions, styles=styles)
-    panels = [
-        (panel, partial(draw, points=of_panel, runs=select(rows, panel=panel)))
-        for panel, of_panel in groups(points, "panel")
-    ]
+    sources: set[str] = set()
+    for key, system in itertools.product(headings, layout.systems):
+        number = published_number(settings, system, key)
+        if number is not None:
+            sources.add(f"{number.paper}, {number.table}")
+    if sources:
+        caption += f" Hollow: published in {'; '.join(sorted(sources))}."
+    panels: list[tuple[str, Draw]] = []
+    for panel, of_panel in groups(points, "panel"):
+        runs = select(rows, panel=panel)
+        draw = partial(_draw_points, points=of_panel, runs=runs, positions=positions, styles=styles)
+        panels.append((panel, draw))
     picture = draw_picture(
         panels,
         key=name,
         title=layout.title,
-        caption=caption + (f" Hollow: published in {'; '.join(cited)}." if cited else ""),
+        caption=caption,
         x_label=layout.x_label or layout.x or "",
         y_label="score",
     )
@@ -201,7 +207,9 @@ def axis_positions(x_values: Iterable[float | str]) -> dict[float | str, float]:
     """Return horizontal axis positions by value. Numbers keep their value in sorted order. Words are spaced evenly."""
     distinct = dict.fromkeys(x_values)
     numbers = sorted(x_value for x_value in distinct if isinstance(x_value, float))
-    return {x_value: x_value for x_value in numbers} or {x_value: float(i) for i, x_value in enumerate(distinct)}
+    if numbers:
+        return {number: number for number in numbers}
+    return {x_value: float(i) for i, x_value in enumerate(distinct)}
 
 
 def _points(
@@ -225,7 +233,9 @@ def _points(
                 for name in ("mean", "sd"):
                     point[name] = score.get(name, math.nan)
                 point["seeds"] = score.get("seeds", 0)
-                point["published"] = math.nan if published is None else published.value
+                point["published"] = math.nan
+                if published is not None:
+                    point["published"] = published.value
                 points.append(point)
     return pd.DataFrame(points)
 
@@ -238,7 +248,8 @@ def _draw_points(
         of_line = of_line.assign(at=[positions[x_value] for x_value in of_line["x"]]).sort_values("at", kind="stable")
         style: LineStyle = styles.line(line) | {"marker": styles.marker(line)}
         label = styles.label(line)
-        ours, published = of_line.dropna(subset="mean"), of_line.dropna(subset="published")
+        ours = of_line.dropna(subset="mean")
+        published = of_line.dropna(subset="published")
         if len(ours):
             bars: LineStyle = {"markersize": 5, "capsize": 2.5, "elinewidth": 0.9, "label": label}
             axes.errorbar(ours["at"], ours["mean"], ours["sd"], **bars, **style)
@@ -251,8 +262,14 @@ def _draw_points(
     first, last = min(positions.values()), max(positions.values())
     if 0 < first <= last / LOG_RATIO:  # words begin at 0
         axes.set_xscale("log")
-    words = [f"{x:z,.10g}".replace("-", "−") if isinstance(x, float) else str(x) for x in positions]
-    is_crowded = sum(map(len, words)) > MAX_TICK_CHARACTERS
-    turn = {"rotation": 45, "horizontalalignment": "right", "rotation_mode": "anchor"} if is_crowded else {}
-    axes.set_xticks(list(positions.values()), words, **turn)
+    tick_labels = []
+    for x_value in positions:
+        if isinstance(x_value, float):
+            tick_labels.append(f"{x_value:z,.10g}".replace("-", "−"))
+        else:
+            tick_labels.append(str(x_value))
+    rotation = {}
+    if sum(map(len, tick_labels)) > MAX_TICK_CHARACTERS:
+        rotation = {"rotation": 45, "horizontalalignment": "right", "rotation_mode": "anchor"}
+    axes.set_xticks(list(positions.values()), tick_labels, **rotation)
     axes.minorticks_off()

@@ -38,9 +38,12 @@ def key_findings(
     `updates_note` is the footnote on systems with more or fewer updates. `generated` lists datasets with generated
     text.
     """
-    results = [_best_systems(summary, settings, differences), _contrasts(summary, settings)]
-    limits = _limits(summary, settings, updates_note, generated) if any(results) else ""
-    return [sentence for sentence in (*results, limits) if sentence]
+    sentences = list(filter(None, (_best_systems(summary, settings, differences), _contrasts(summary, settings))))
+    if sentences:
+        limits = _limits(summary, settings, updates_note, generated)
+        if limits:
+            sentences.append(limits)
+    return sentences
 
 
 def _best_systems(summary: pd.DataFrame, settings: ReportSettings, differences: Differences) -> str:
@@ -51,7 +54,8 @@ def _best_systems(summary: pd.DataFrame, settings: ReportSettings, differences: 
     rows = select(translation_scores(summary), metric=names)  # of the main table
     if no_system_translates(rows):
         return f"No system translates yet: all BLEU scores are below {MIN_BLEU}."
-    name, digits = names[0], find_metric(names[0]).digits
+    name = names[0]
+    digits = find_metric(name).digits
     columns = _columns(select(rows, metric=name), translation_layout([name]), settings, differences)
     parts = []
     for (dataset, test, _), cells in columns.items():
@@ -59,8 +63,10 @@ def _best_systems(summary: pd.DataFrame, settings: ReportSettings, differences: 
             continue
         best = [cell for cell in cells if cell.is_best] or cells
         labels = _labels(best, settings)
-        value = format_score(best[0].mean, best[0].sd if len(best) == 1 else None, digits=digits)
-        scope = f" on {dataset}/{test}" if len(columns) > 1 else ""
+        value = _describe_score(best, digits)
+        scope = ""
+        if len(columns) > 1:
+            scope = f" on {dataset}/{test}"
         if len(cells) == 1:
             parts.append(f"{labels[0]} has {value} {name}{scope}")
         elif len(best) > 1:
@@ -68,15 +74,27 @@ def _best_systems(summary: pd.DataFrame, settings: ReportSettings, differences: 
         else:
             difference = _describe_difference(cells, settings, digits)
             parts.append(f"{labels[0]} has the best {name}{scope}, {value}{difference}")
-    return f"{_join(parts, ', and ')}." if parts else ""
+    if not parts:
+        return ""
+    return f"{_join(parts, ', and ')}."
+
+
+def _describe_score(leaders: Sequence[ScoreCell], digits: int) -> str:
+    """Return the score of equally good systems, with its deviation if it is the score of a single system."""
+    if len(leaders) > 1:
+        return format_score(leaders[0].mean, digits=digits)
+    return format_score(leaders[0].mean, leaders[0].sd, digits=digits)
 
 
 def _columns(
     rows: pd.DataFrame, layout: Layout, settings: ReportSettings, differences: Differences = UNTESTED
 ) -> dict[tuple[str, ...], list[ScoreCell]]:
     """Return the scores by group and heading as in the table, the best scores first. Empty columns are left out."""
-    cells = [cell for row in place_cells(rows, layout).values() for cell in row.values()]
-    of_systems = [cell for cell in cells if cell.names and not math.isnan(cell.mean)]
+    of_systems = []
+    for row in place_cells(rows, layout).values():
+        for cell in row.values():
+            if cell.names and not math.isnan(cell.mean):
+                of_systems.append(cell)
     columns = compare_systems(of_systems, layout, differences, settings.baseline)
     for (*_, heading), scores in columns.items():
         scores.sort(key=lambda cell: cell.mean, reverse=not layout.metrics[heading].lower_is_better)
@@ -113,7 +131,10 @@ def _labels(cells: Sequence[ScoreCell], settings: ReportSettings) -> list[str]:
     labels = [settings.label(cell.names["system"]) for cell in cells]
     if len(labels) == 1:
         return labels
-    return [f"“{label}”" if "," in label else label for label in labels]
+    for i, label in enumerate(labels):
+        if "," in label:
+            labels[i] = f"“{label}”"
+    return labels
 
 
 def _contrasts(summary: pd.DataFrame, settings: ReportSettings) -> str:
@@ -121,9 +142,13 @@ def _contrasts(summary: pd.DataFrame, settings: ReportSettings) -> str:
     rows = name_suites(contrastive_scores(summary))
     has_datasets = len(set(rows["dataset"])) > 1
     suites: dict[tuple[str, str], list[str]] = {}  # by systems and verb
-    at_chance, led_by_chance, incomparable = [], [], []
+    at_chance = []
+    led_by_chance = []
+    incomparable = []
     for (dataset, name), cells in _columns(rows, contrastive_layout(rows), settings).items():
-        suite = f"{name} of {dataset}" if has_datasets else name
+        suite = name
+        if has_datasets:
+            suite += f" of {dataset}"
         above = [cell for cell in cells if cell.is_above_chance]
         best = [cell for cell in cells if cell.is_best]
         if any(cell.unlike for cell in cells):
@@ -136,7 +161,7 @@ def _contrasts(summary: pd.DataFrame, settings: ReportSettings) -> str:
                 verb = "leads in" if best else "is above chance in"
             else:
                 verb = "lead in" if best else "are level in"
-            value = format_score(leaders[0].mean, leaders[0].sd if len(leaders) == 1 else None, digits=1)
+            value = _describe_score(leaders, digits=1)
             suites.setdefault((_join(_labels(leaders, settings)), verb), []).append(f"{suite} ({value} %)")
         else:
             led_by_chance.append(suite)
@@ -147,7 +172,9 @@ def _contrasts(summary: pd.DataFrame, settings: ReportSettings) -> str:
         parts.append(f"the best system is not clearly above chance in {_join(led_by_chance)}")
     if incomparable:
         parts.append(f"scores are not comparable in {_join(incomparable)}")
-    return f"On contrastive sets, where context decides, {_join(parts, ', and ')}." if parts else ""
+    if not parts:
+        return ""
+    return f"On contrastive sets, where context decides, {_join(parts, ', and ')}."
 
 
 def _limits(summary: pd.DataFrame, settings: ReportSettings, updates_note: str, generated: Sequence[str]) -> str:
@@ -162,7 +189,9 @@ def _limits(summary: pd.DataFrame, settings: ReportSettings, updates_note: str, 
         reasons.append(f"the text of {_join(generated)} is generated and says nothing about other text")
     if max(summary["seeds"], default=0) == 1:
         reasons.append("one seed does not show how much trainings vary")
-    return f"These results are limited, since {_join(reasons, ', and ')}." if reasons else ""
+    if not reasons:
+        return ""
+    return f"These results are limited, since {_join(reasons, ', and ')}."
 
 
 def _join(parts: Sequence[str], conjunction: str = " and ") -> str:

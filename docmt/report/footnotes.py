@@ -58,16 +58,22 @@ def updates_footnote(
     fewer: dict[float, list[str]] = {}  # by updates of the compared system
     more: dict[float, list[str]] = {}
     for system, of_datasets in totals.items():
-        # Only datasets that both were trained on
-        shared = [dataset for dataset in of_datasets if dataset in totals[compared]]
-        if not shared:
+        our_counts = []
+        their_counts = []
+        for dataset, n_updates in of_datasets.items():
+            if dataset in totals[compared]:  # only datasets that both were trained on
+                our_counts.append(n_updates)
+                their_counts.append(totals[compared][dataset])
+        if not our_counts:
             continue
-        ours = fmean(of_datasets[dataset] for dataset in shared)
-        theirs = fmean(totals[compared][dataset] for dataset in shared)
+        ours = fmean(our_counts)
+        theirs = fmean(their_counts)
         if ours < NEAR * theirs:
-            members, sign = fewer, -1
+            members = fewer
+            sign = -1
         elif NEAR * ours > theirs:
-            members, sign = more, 1
+            members = more
+            sign = 1
         else:
             continue
         if sign in _directions(system, compared, settings, summary):
@@ -116,7 +122,10 @@ def _directions(system: str, compared: str, settings: ReportSettings, summary: p
     for metric, mean, other in zip(pairs["metric"], pairs["mean"], pairs["mean_compared"], strict=True):
         if mean == other:
             return {-1, 1}
-        signs.add(1 if (mean > other) != find_metric(metric).lower_is_better else -1)
+        if (mean > other) != find_metric(metric).lower_is_better:
+            signs.add(1)
+        else:
+            signs.add(-1)
     return signs or {-1, 1}
 
 
@@ -134,7 +143,9 @@ def leak_footnote(
         is_test = name != split and dataset not in generated
         if is_test and is_shown(dataset, name) and percent >= LEAK_PERCENT:
             tests.append(f"{dataset}/{name} ({percent:.1f} % of the source sentences)")
-    return f"In the training text, too, so scores may be too high: {', '.join(tests)}." if tests else ""
+    if not tests:
+        return ""
+    return f"In the training text, too, so scores may be too high: {', '.join(tests)}."
 
 
 def differing_signatures(signatures: Mapping[Row, Sequence[str]]) -> dict[Row, tuple[str, str]]:
@@ -146,8 +157,11 @@ def differing_signatures(signatures: Mapping[Row, Sequence[str]]) -> dict[Row, t
     # Warnings describe the text, not the computation. Missing scores have no value to compare.
     computations: dict[Row, list[tuple[str, ...]]] = {}
     for row, of_row in signatures.items():
-        computed = [signature for signature in of_row if not signature.startswith(NOT_COMPUTED)]
-        computations[row] = [tuple(_without_warnings(signature)) for signature in computed]
+        computations[row] = []
+        for signature in of_row:
+            if not signature.startswith(NOT_COMPUTED):
+                parts = [part for part in signature.split("|") if not part.startswith(WARNING)]
+                computations[row].append(tuple(parts))
     counts = Counter(itertools.chain.from_iterable(computations.values()))
     if len(counts) < 2:
         return {}
@@ -163,10 +177,6 @@ def differing_signatures(signatures: Mapping[Row, Sequence[str]]) -> dict[Row, t
         if unusual:
             differing[row] = (describe(unusual[-1]), describe(usual))
     return differing
-
-
-def _without_warnings(signature: str) -> list[str]:
-    return [part for part in signature.split("|") if not part.startswith(WARNING)]
 
 
 def signatures_footnote(rows: Sequence[tuple[str, Mapping[str, Sequence[str]]]]) -> str:
@@ -186,6 +196,8 @@ def signatures_footnote(rows: Sequence[tuple[str, Mapping[str, Sequence[str]]]])
                     titles.setdefault(f"{name} is {signature}", {})[i] = title
     sentences = []
     for remark, of_rows in titles.items():
-        is_general = len(of_rows) == len(rows) > 1
-        sentences.append(f"{remark}." if is_general else f"{', '.join(of_rows.values())}: {remark}.")
+        if len(of_rows) == len(rows) > 1:
+            sentences.append(f"{remark}.")
+        else:
+            sentences.append(f"{', '.join(of_rows.values())}: {remark}.")
     return " ".join(sentences)

@@ -17,7 +17,9 @@ from docmt.report.score_files import COLUMNS, KEY, NEEDED, TYPES, check_rows, ga
 
 def gather_scores(paths: Sequence[Path], *, fingerprints: Sequence[str] = ()) -> pd.DataFrame:
     """Read score files as the long table (empty without files). Raises UserError like `gather_rows`."""
-    rows = gather_rows(paths, fingerprints=fingerprints) if paths else []
+    rows = []
+    if paths:
+        rows = gather_rows(paths, fingerprints=fingerprints)
     return pd.DataFrame(rows).reindex(columns=COLUMNS).astype(TYPES)
 
 
@@ -89,7 +91,9 @@ def read_histories(paths: Iterable[Path]) -> list[History]:
 def read_tables(paths: Iterable[Path], *, needed: Sequence[str], words: Sequence[str]) -> pd.DataFrame:
     """Read CSV files with `read_table` and concatenate them. Empty without files."""
     tables = [read_table(path, needed=needed, words=words) for path in paths]
-    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+    if not tables:
+        return pd.DataFrame()
+    return pd.concat(tables, ignore_index=True)
 
 
 def read_overlaps(paths: Mapping[str, Path]) -> list[tuple[str, str, dict[str, Any]]]:

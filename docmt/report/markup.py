@@ -16,26 +16,36 @@ from tabulate import tabulate
 from docmt.files import atomic_writer
 from docmt.report.tables import Cell, Table, one_line, to_csv, to_text
 
-LATEX = {character: f"\\{character}" for character in "&%$#_{}"} | {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar\allowbreak{}",
-    "±": r"$\pm$",
-    "−": "$-$",
-    "–": "--",
-    "×": r"$\times$",
-    "↓": r"$\downarrow$",
-    "✓": r"$\surd$",
-    "✗": r"$\times$",
-    "†": r"$\dagger$",
-    "°": r"$^{\circ}$",
-    "“": "``",
-    "”": "''",
-    "\N{NO-BREAK SPACE}": "~",
-}
+# Characters with another form in LaTeX, for `str.translate`
+LATEX = str.maketrans(
+    {
+        "&": r"\&",
+        "%": r"\%",
+        "$": r"\$",
+        "#": r"\#",
+        "_": r"\_",
+        "{": r"\{",
+        "}": r"\}",
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar\allowbreak{}",
+        "±": r"$\pm$",
+        "−": "$-$",
+        "–": "--",
+        "×": r"$\times$",
+        "↓": r"$\downarrow$",
+        "✓": r"$\surd$",
+        "✗": r"$\times$",
+        "†": r"$\dagger$",
+        "°": r"$^{\circ}$",
+        "“": "``",
+        "”": "''",
+        "\N{NO-BREAK SPACE}": "~",
+    }
+)
 # Signs after a score, in LaTeX: significance, not comparable, at chance
 MARKS = {"*": "*", "**": "**", "†": r"\dagger", "°": r"\circ"}
 EXPLANATIONS = ("Bold", *MARKS)  # first words of sentences that explain signs
@@ -43,26 +53,28 @@ MAX_NOTE_WORDS = 40  # longer notes do not fit under a table of a paper
 # Sentence ends, apart from abbreviations such as “et al. (2021)” and “e.g.”
 SENTENCE_END = re.compile(r"(?<=[.])(?<! al[.])(?<!e[.]g[.])(?<!i[.]e[.]) (?=[^a-z0-9(])")
 # Tables with more lines are broken across pages. The header of each part takes the height of three lines.
-MAX_LATEX_LINES, HEADER_LINES = 44, 3
+MAX_LATEX_LINES = 44
+HEADER_LINES = 3
 MAX_LATEX_COLUMNS = 12  # per part
-LABEL_SHARE, TEXT_WIDTH = 0.17, 190.0  # width of labels next to sentences, and minimum width for sentences in points
-COLUMN_WIDTH, PAGE_WIDTH, GAP = 217.0, 450.0, 12.0  # points, on A4 pages
+LABEL_SHARE = 0.17  # width of labels next to sentences
+TEXT_WIDTH = 190.0  # minimum width for sentences in points
+# Points, on A4 pages
+COLUMN_WIDTH = 217.0
+PAGE_WIDTH = 450.0
+GAP = 12.0
 # Widths of characters in Computer Modern at 10 pt
 CHARACTER_WIDTHS = {
-    character: width
-    for width, characters in {
-        2.8: "ijl.,:;'!|",
-        3.4: " -fI",
-        4.0: "rst()[]",
-        4.5: "cez",
-        5.0: "0123456789ago/–",
-        7.4: "ABCDEFGHJKLNOPQRSTUVXYZw",
-        8.4: "mM%±−×",
-        10.3: "W",
-    }.items()
-    for character in characters
+    **dict.fromkeys("ijl.,:;'!|", 2.8),
+    **dict.fromkeys(" -fI", 3.4),
+    **dict.fromkeys("rst()[]", 4.0),
+    **dict.fromkeys("cez", 4.5),
+    **dict.fromkeys("0123456789ago/–", 5.0),
+    **dict.fromkeys("ABCDEFGHJKLNOPQRSTUVXYZw", 7.4),
+    **dict.fromkeys("mM%±−×", 8.4),
+    "W": 10.3,
 }
-OTHER_WIDTH, MARK_WIDTH = 5.6, 4.2
+OTHER_WIDTH = 5.6
+MARK_WIDTH = 4.2
 BOLD = 1.15  # relative width of bold digits
 # (environment, width, font size, relative width of letters), the preferred one first
 SIZES = (
@@ -93,10 +105,13 @@ class LatexTable:
 
 def write_table(prefix: Path, table: Table, *, suffixes: Sequence[str] = ("csv", "md", "tex", "txt")) -> None:
     """Write a table as `.csv` (full precision), `.md`, `.tex` and `.txt`, or as some `suffixes`."""
-    words = [text for text in (table.note, f"{table.heading}. {table.caption}".strip()) if text]
+    paragraphs = [to_markdown(table)]
+    if table.note:
+        paragraphs.append(escape_markdown(table.note))
+    paragraphs.append(escape_markdown(f"{table.heading}. {table.caption}".strip()))
     forms = {
         "csv": to_csv(table),
-        "md": "\n\n".join([to_markdown(table), *map(escape_markdown, words)]) + "\n",
+        "md": "\n\n".join(paragraphs) + "\n",
         "tex": to_latex(table),
         "txt": f"{to_text(table)}\n\n{table.caption}\n",
     }
@@ -114,36 +129,24 @@ def latex_table(table: Table) -> LatexTable:
     """Return a booktabs table as text, and its cells."""
     environment, size, parts = _layout(table)
     is_long = environment == "longtable"
-    is_tabularx = "text" in table.kinds
-    is_ragged = _is_ragged(table)
-    specifications, header = _latex_columns(table), _latex_header(table)
-    rows = []
-    for cells, texts in zip(table.cells, table.rows, strict=True):
-        # Labels that repeat the row above are blank.
-        rows.append([text and _latex_cell(cell, is_ragged=is_ragged) for cell, text in zip(cells, texts, strict=True)])
-    needed = {
-        "booktabs": True,
-        "xcolor": any(cell.is_at_chance for row in table.cells for cell in row),
-        "tabularx": is_tabularx,
-        "array": is_ragged,
-        "longtable": is_long,
-    }
-    packages = ", ".join(f"\\usepackage{{{name}}}" for name, is_needed in needed.items() if is_needed)
+    specifications = _latex_columns(table)
+    header = _latex_header(table)
+    rows = _latex_rows(table)
     printed, others = _latex_notes(table)
     caption = f"\\caption{{{escape_latex(f'{table.heading}. {table.caption}'.strip())}}}"
     label = f"\\label{{tab:{table.key}}}"
-    note = f"\\par\\smallskip\n{{\\footnotesize\\raggedright {escape_latex(printed)}\\par}}"
     body = "tabular"
     if is_long:
         body = "longtable"
-    elif is_tabularx:
+    elif "text" in table.kinds:
         body = "tabularx}{\\linewidth"
-    lines = [f"% Needs {packages}.", *(f"% Note: {one_line(sentence)}" for sentence in others)]
+    lines = _latex_comments(table, environment, others)
     if is_long:
         lines += ["% Needs \\onecolumn.", f"\\begingroup{size}\\setlength{{\\tabcolsep}}{{3pt}}\\raggedright"]
     else:
         lines += [f"\\begin{{{environment}}}[t]", "\\centering"]
-        lines += [size] if size else []
+        if size:
+            lines.append(size)
     for i, columns in enumerate(parts):
 
         def join(texts: Sequence[str], separator: str = " & ", columns: Sequence[int] = columns) -> str:
@@ -162,9 +165,30 @@ def latex_table(table: Table) -> LatexTable:
         lines += ["\\bottomrule", f"\\end{{{body.split('}')[0]}}}"]
         if not is_long and i + 1 < len(parts):
             lines.append("\\par\\medskip")
-    notes = [note] if printed else []
-    lines += ["\\endgroup", *notes] if is_long else [*notes, caption, label, f"\\end{{{environment}}}"]
+    if is_long:
+        lines.append("\\endgroup")
+    if printed:
+        lines.append(f"\\par\\smallskip\n{{\\footnotesize\\raggedright {escape_latex(printed)}\\par}}")
+    if not is_long:
+        lines += [caption, label, f"\\end{{{environment}}}"]
     return LatexTable("\n".join(lines) + "\n", specifications, header, rows, parts)
+
+
+def _latex_comments(table: Table, environment: str, others: Sequence[str]) -> list[str]:
+    """Return comments with the packages that the table needs, and with sentences that are not printed."""
+    packages = ["\\usepackage{booktabs}"]
+    if any(cell.is_at_chance for cell in itertools.chain.from_iterable(table.cells)):
+        packages.append("\\usepackage{xcolor}")
+    if "text" in table.kinds:
+        packages.append("\\usepackage{tabularx}")
+    if _is_ragged(table):
+        packages.append("\\usepackage{array}")
+    if environment == "longtable":
+        packages.append("\\usepackage{longtable}")
+    comments = [f"% Needs {', '.join(packages)}."]
+    for sentence in others:
+        comments.append(f"% Note: {one_line(sentence)}")
+    return comments
 
 
 def _is_ragged(table: Table) -> bool:
@@ -252,11 +276,11 @@ def break_heading(heading: str, width: float) -> list[str]:
 
 def _latex_header(table: Table) -> list[str]:
     if _is_ragged(table):
-        return [escape_latex(heading) for heading in table.header]
+        return list(map(escape_latex, table.header))
     headings = []
     for heading, width, kind in zip(table.header, _column_widths(table), table.kinds, strict=True):
-        lines = [escape_latex(line) for line in break_heading(heading, width)]
-        text = "\\\\".join(lines)
+        lines = break_heading(heading, width)
+        text = "\\\\".join(map(escape_latex, lines))
         if len(lines) > 1:
             side = "r" if kind == "number" else "l"
             text = f"\\shortstack[{side}]{{{text}}}"
@@ -267,25 +291,50 @@ def _latex_header(table: Table) -> list[str]:
 def _latex_columns(table: Table) -> list[str]:
     if table.widths:
         # Columns are at least as wide as their longest word, and share the rest of the page.
-        words = [re.split(r"(?<=[_/-])| ", " ".join(texts)) for texts in zip(table.header, *table.rows, strict=True)]
-        minima = [LONG_TABLE[3] * max(map(text_width, of_column)) + 1 for of_column in words]
+        minima = []
+        for texts in zip(table.header, *table.rows, strict=True):
+            words = re.split(r"(?<=[_/-])| ", " ".join(texts))
+            minima.append(LONG_TABLE[3] * max(map(text_width, words)) + 1)
         room = PAGE_WIDTH - sum(minima) - GAP / 2 * len(minima)
-        widths = [low + room * share / sum(table.widths) for low, share in zip(minima, table.widths, strict=True)]
-        return [f">{{\\raggedright\\arraybackslash}}p{{{width / PAGE_WIDTH:.3f}\\linewidth}}" for width in widths]
-    label = f">{{\\raggedright}}p{{{LABEL_SHARE}\\linewidth}}" if "text" in table.kinds else "l"
-    text = ">{\\raggedright\\arraybackslash}X"
-    return [{"number": "r", "text": text}.get(kind, label) for kind in table.kinds]
+        columns = []
+        for low, share in zip(minima, table.widths, strict=True):
+            width = low + room * share / sum(table.widths)
+            columns.append(f">{{\\raggedright\\arraybackslash}}p{{{width / PAGE_WIDTH:.3f}\\linewidth}}")
+        return columns
+    label = "l"
+    if "text" in table.kinds:
+        label = f">{{\\raggedright}}p{{{LABEL_SHARE}\\linewidth}}"
+    specifications = {"group": label, "label": label, "number": "r", "text": ">{\\raggedright\\arraybackslash}X"}
+    return [specifications[kind] for kind in table.kinds]
+
+
+def _latex_rows(table: Table) -> list[list[str]]:
+    is_ragged = _is_ragged(table)
+    rows = []
+    for cells, texts in zip(table.cells, table.rows, strict=True):
+        row = []
+        for cell, text in zip(cells, texts, strict=True):
+            if text:
+                row.append(_latex_cell(cell, is_ragged=is_ragged))
+            else:  # a label that repeats the row above
+                row.append("")
+        rows.append(row)
+    return rows
 
 
 def _latex_notes(table: Table) -> tuple[str, list[str]]:
     """Return the printed note, and the sentences that are left out. Explanations of signs come first."""
-    sentences = SENTENCE_END.split(one_line(table.note)) if table.note else []
+    if not table.note:
+        return "", []
+    sentences = SENTENCE_END.split(one_line(table.note))
     sentences.sort(key=lambda sentence: not sentence.startswith(EXPLANATIONS))
     printed: list[str] = []
     others = []
     for sentence in sentences:
-        is_short = len(" ".join([*printed, sentence]).split()) <= MAX_NOTE_WORDS
-        (printed if is_short else others).append(sentence)
+        if len(" ".join([*printed, sentence]).split()) <= MAX_NOTE_WORDS:
+            printed.append(sentence)
+        else:
+            others.append(sentence)
     return " ".join(printed), others
 
 
@@ -297,25 +346,35 @@ def _latex_cell(cell: Cell, *, is_ragged: bool) -> str:
         text = f"\\textbf{{{text}}}"
     if cell.is_at_chance:
         text = f"\\textcolor{{gray}}{{{text}}}"
-    return text + (f"$^{{{','.join(MARKS[mark] for mark in cell.marks)}}}$" if cell.marks else "")
+    if cell.marks:
+        marks = ",".join(MARKS[mark] for mark in cell.marks)
+        text += f"$^{{{marks}}}$"
+    return text
 
 
 def to_markdown(table: Table) -> str:
     """Return a pipe table without title, caption and note."""
     rows = []
     for cells, texts in zip(table.cells, table.rows, strict=True):
-        row = [escape_markdown(text) for text in texts]
-        rows.append([f"**{text}**" if cell.is_best else text for cell, text in zip(cells, row, strict=True)])
-    header = [escape_markdown(name) for name in table.header]
+        row = []
+        for cell, text in zip(cells, texts, strict=True):
+            text = escape_markdown(text)
+            if cell.is_best:
+                text = f"**{text}**"
+            row.append(text)
+        rows.append(row)
+    header = list(map(escape_markdown, table.header))
     return tabulate(rows, header, "pipe", colalign=table.alignments, disable_numparse=True)
 
 
 def escape_latex(text: str) -> str:
     """Escape text for LaTeX, in one line, with typographic quotation marks."""
     text = re.sub(r'(?<![^\s(\["])"(?=\S)', "“", one_line(text)).replace('"', "”")
-    escaped = "".join(LATEX.get(character, character) for character in text)
+    escaped = text.translate(LATEX)
     # At the start of a row, these would belong to the preceding line end: `\\*`, `\\[2pt]`.
-    return f"{{}}{escaped}" if escaped.lstrip().startswith(("*", "[")) else escaped
+    if escaped.lstrip().startswith(("*", "[")):
+        return f"{{}}{escaped}"
+    return escaped
 
 
 def escape_markdown(text: str) -> str:

@@ -17,7 +17,9 @@ def format_score(value: float | None, deviation: float | None = None, *, digits:
     if value is None or is_missing(value):
         return MISSING
     text = format_number(value, digits=digits)
-    return text if deviation is None or is_missing(deviation) else f"{text} ± {format_number(deviation, digits=digits)}"
+    if deviation is not None and not is_missing(deviation):
+        text += f" ± {format_number(deviation, digits=digits)}"
+    return text
 
 
 def format_count(value: float | None) -> str:
@@ -25,7 +27,10 @@ def format_count(value: float | None) -> str:
     if value is None or is_missing(value):
         return MISSING
     number = float(value)
-    return format_number(number, digits=0 if number.is_integer() else 1, separator=",")
+    digits = 1
+    if number.is_integer():
+        digits = 0
+    return format_number(number, digits=digits, separator=",")
 
 
 def format_p(p: float, *, levels: Sequence[float]) -> str:

@@ -51,7 +51,8 @@ from docmt.report.tables import Table, to_csv, to_text
 
 # Printed tables. The last table has the user's note.
 MAIN_TABLES = ("results", "contrastive", "generative")
-NO_FILES, NO_FACTS = ReportFiles(), StudyFacts()
+NO_FILES = ReportFiles()
+NO_FACTS = StudyFacts()
 FOLDED = ("more", "trees", "data", "provenance")  # sections that most readers do not need at first
 
 
@@ -132,7 +133,11 @@ def build_report(
         table = paper_table(scores, name, settings, study.paper_columns, differences)
         paper_tables.append(_add_note(table, *footnotes(layout.systems, partial(shows, layout))))
     cases = [case_table(path.stem, read_cases(path), settings) for path in files.cases]
-    plots = [draw_plot(name, settings, styles, **measured) for name in settings.drawn]
+    pictures = []
+    for name in settings.drawn:
+        plot = draw_plot(name, settings, styles, **measured)
+        if plot is not None:
+            pictures.append(plot.picture)
 
     notes = footnotes(list(scores["system"]), lambda *_: True)
     translation, *accuracies = _main_tables(summary, settings, differences, notes, study.choices)
@@ -143,7 +148,7 @@ def build_report(
     sections = [
         _section("tables", "Tables of the study", [*paper_tables, *cases]),
         _section("claims", "Claims", [claims_table(scores, histories, settings)]),
-        _section("figures", "Figures of the study", [], [plot.picture for plot in plots if plot]),
+        _section("figures", "Figures of the study", [], pictures),
         _section("translation", "Translation", [translation]),
         _section(
             "discourse",
@@ -182,7 +187,9 @@ def _main_tables(
     # The user's note is shown once, under the last existing table, before the footnotes.
     last = max((i for i, table in enumerate(tables) if table), default=0)
     tables[last] = _add_note(tables[last], before=settings.note)
-    first = 0 if tables[0] else 1
+    first = 0
+    if tables[0] is None:
+        first = 1
     tables[first] = _add_note(tables[first], *footnotes)
     return tables
 
@@ -244,10 +251,16 @@ def _describe(scores: pd.DataFrame) -> str:
         "run": len(scores[["dataset", "system", "seed"]].drop_duplicates()),
         "score": len(scores),
     }
-    words = [f"{number:,} {name}" if number == 1 else f"{number:,} {name}s" for name, number in numbers.items()]
+    words = []
+    for name, number in numbers.items():
+        if number != 1:
+            name += "s"
+        words.append(f"{number:,} {name}")
     text = f"{', '.join(words)}; docmt {__version__}"
     commits = ", ".join(scores["commit"].dropna().unique())
-    return f"{text}, commit {commits}" if commits else text
+    if commits:
+        text += f", commit {commits}"
+    return text
 
 
 def write_report(folder: Path, report: Report) -> None:

@@ -16,8 +16,11 @@ from matplotlib.figure import Figure
 from docmt.report.styles import COLORS, INK, PAPER_STYLE, STYLE, in_both_schemes
 
 # Characters per inch that fit at a font size of 1 pt
-LEGEND_CHARACTERS, HEADING_CHARACTERS = 115, 1000
-COLUMN_INCHES, PAGE_INCHES = 3.03, 6.3  # widths in papers with two columns
+LEGEND_CHARACTERS = 115
+HEADING_CHARACTERS = 1000
+# Widths in papers with two columns
+COLUMN_INCHES = 3.03
+PAGE_INCHES = 6.3
 MAX_COLUMN_PANELS = 3  # figures with more panels span both columns
 
 Draw = Callable[[Axes], None]  # draws one panel
@@ -75,14 +78,16 @@ def draw_picture(
     with matplotlib.rc_context(STYLE):
         # A single panel is as wide as three.
         figure = _draw_figure(panels, width=8.6, n_columns=min(len(panels), n_columns), height=height, **options)
-        svg, png = io.StringIO(), io.BytesIO()
+        svg = io.StringIO()
+        png = io.BytesIO()
         # Without date and software, the same figure gives the same bytes.
         figure.savefig(svg, format="svg", transparent=True, metadata={"Date": None})
         figure.savefig(png, format="png", dpi=160, facecolor="white", metadata={"Software": None})
     with matplotlib.rc_context(STYLE | PAPER_STYLE):
-        is_wide = len(panels) > MAX_COLUMN_PANELS
-        width, n_columns = (PAGE_INCHES, n_columns) if is_wide else (COLUMN_INCHES, 1)
-        figure = _draw_figure(panels, width=width, n_columns=n_columns, height=1.7 if is_wide else 2, **options)
+        if len(panels) > MAX_COLUMN_PANELS:
+            figure = _draw_figure(panels, width=PAGE_INCHES, n_columns=n_columns, height=1.7, **options)
+        else:
+            figure = _draw_figure(panels, width=COLUMN_INCHES, n_columns=1, height=2, **options)
         pdf = io.BytesIO()
         figure.savefig(pdf, format="pdf", transparent=True, metadata={"CreationDate": None})
     # The key becomes a file name and an id, but contains user-supplied dataset names.
@@ -114,8 +119,10 @@ def _draw_figure(
         draw(axes)  # after the labels, since it can set ticks and limits
         if index % n_columns == 0:
             axes.set_ylabel(y_label)
-    handles = [axes.get_legend_handles_labels() for axes in figure.axes]
-    entries = {label: handle for pairs in handles for handle, label in zip(*pairs, strict=True)}
+    entries = {}
+    for axes in figure.axes:
+        handles, names = axes.get_legend_handles_labels()
+        entries.update(zip(names, handles, strict=True))
     # About this many characters fit below the panels. Entries need 8 additional characters for line and margins.
     room = int(LEGEND_CHARACTERS * width / matplotlib.rcParams["font.size"])
     labels = [textwrap.fill(label, room - 8, drop_whitespace=False) for label in entries]

@@ -65,13 +65,13 @@ def load_published() -> tuple[PublishedNumber, ...]:
 @functools.cache
 def load_published_statistics() -> tuple[PublishedStatistics, ...]:
     """Read all published dataset statistics."""
-    return tuple(
-        PublishedStatistics(content["paper"], table, dataset, split, counts)
-        for _, content in _read_papers()
-        for table, datasets in content.get("statistics", {}).items()
-        for dataset, splits in datasets.items()
-        for split, counts in splits.items()
-    )
+    statistics = []
+    for _, content in _read_papers():
+        for table, datasets in content.get("statistics", {}).items():
+            for dataset, splits in datasets.items():
+                for split, counts in splits.items():
+                    statistics.append(PublishedStatistics(content["paper"], table, dataset, split, counts))
+    return tuple(statistics)
 
 
 def find_published(

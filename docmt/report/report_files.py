@@ -69,9 +69,22 @@ def name_counts(paths: Sequence[Path]) -> dict[str, Path]:
 
     If two files have the same name, it is followed by their languages.
     """
-    of_corpora = name_paths(CORPUS_COUNTS, (path for path in paths if names_in_path(CORPUS_COUNTS, path)))
-    of_datasets = name_paths(SPLIT_COUNTS, (path for path in paths if not names_in_path(CORPUS_COUNTS, path)))
-    named = [(f"{corpus}/{split}", pair, path) for (corpus, pair, split), path in of_corpora.items()]
-    named += [(f"{dataset}/{split}, filtered", pair, path) for (dataset, pair, split), path in of_datasets.items()]
-    n_files = Counter(name for name, _, _ in named)
-    return {f"{name} ({pair})" if n_files[name] > 1 else name: path for name, pair, path in named}
+    of_corpora = []
+    of_datasets = []
+    for path in paths:
+        if names_in_path(CORPUS_COUNTS, path):
+            of_corpora.append(path)
+        else:
+            of_datasets.append(path)
+    files = []
+    for (corpus, languages, split), path in name_paths(CORPUS_COUNTS, of_corpora).items():
+        files.append((f"{corpus}/{split}", languages, path))
+    for (dataset, languages, split), path in name_paths(SPLIT_COUNTS, of_datasets).items():
+        files.append((f"{dataset}/{split}, filtered", languages, path))
+    n_files = Counter(name for name, _, _ in files)
+    paths_by_name = {}
+    for name, languages, path in files:
+        if n_files[name] > 1:
+            name = f"{name} ({languages})"
+        paths_by_name[name] = path
+    return paths_by_name

@@ -9,7 +9,7 @@ import pandas as pd
 
 from docmt.evaluation.metrics import METRICS
 from docmt.evaluation.scoring import Metric
-from docmt.report.dataframes import Record, is_missing, means, records
+from docmt.report.dataframes import Record, is_missing, means, records, select
 from docmt.report.differences import UNTESTED, Difference, Differences, describe_marks, few_segments_footnote
 from docmt.report.footnotes import differing_signatures, signatures_footnote
 from docmt.report.numbers import MISSING, format_count, format_score
@@ -20,7 +20,9 @@ from docmt.report.tables import BOLD_NOTE, Cell, Column, Table, group, label
 
 NAN = float("nan")
 MIN_BLEU = 1  # below this, systems do not translate, and no score is highlighted
-CHANCE, ITEMS = "(chance)", "(items)"  # not names that a system can have
+# Rows below the systems, with names that a system cannot have
+CHANCE = "(chance)"
+ITEMS = "(items)"
 TESTS = {"p": "p", "p (sign test)": "sign_p", "p (randomization)": "randomization_p"}  # in CSV files
 
 
@@ -85,7 +87,9 @@ class ScoreCell:
     @property
     def is_above_chance(self) -> bool:
         """True if an accuracy's interval (without an interval, the accuracy) is above chance."""
-        low = self.mean if is_missing(self.low) else self.low
+        low = self.low
+        if is_missing(low):
+            low = self.mean
         return is_missing(self.chance) or low > self.chance
 
 
@@ -105,7 +109,10 @@ def place_cells(rows: pd.DataFrame, layout: Layout) -> ScoreCells:
         scores.setdefault(labels, {})[row[layout.column]] = row
     groups = list(dict.fromkeys(labels[:-1] for labels in scores))
     systems = list(dict.fromkeys(labels[-1] for labels in scores))
-    last_values = means(rows, "chance" if layout.last == CHANCE else "n", by=[*names[:-1], layout.column])
+    last_column = "n"
+    if layout.last == CHANCE:
+        last_column = "chance"
+    last_values = means(rows, last_column, by=[*names[:-1], layout.column])
     cells: ScoreCells = {}
     for of_group in groups:
         for system in systems:
@@ -115,13 +122,14 @@ def place_cells(rows: pd.DataFrame, layout: Layout) -> ScoreCells:
                 for heading in layout.metrics:
                     cells[labels][heading] = _score_cell(labels, heading, scores[labels].get(heading), layout)
         if layout.last is not None:
-            cells[*of_group, layout.last] = {heading: ScoreCell() for heading in layout.metrics}
-            for heading, cell in cells[*of_group, layout.last].items():
+            last_cells: dict[str, ScoreCell] = {}
+            for heading in layout.metrics:
                 value = last_values.get((*of_group, heading), NAN)
                 if layout.last == CHANCE:
-                    cell.mean = value
+                    last_cells[heading] = ScoreCell(mean=value)
                 else:
-                    cell.n = value
+                    last_cells[heading] = ScoreCell(n=value)
+            cells[*of_group, layout.last] = last_cells
     return cells
 
 
@@ -182,12 +190,14 @@ def add_best(column: Sequence[ScoreCell], metric: Metric) -> None:
     has_unlike = any(cell.unlike for cell in column)
     if not scored or has_unlike or not is_comparable(metric, [cell.n for cell in scored]):
         return
-    choose = min if metric.lower_is_better else max
-    best = choose(round(cell.mean, metric.digits) for cell in scored)
-    leaders = [cell for cell in scored if round(cell.mean, metric.digits) == best]
-    if len(leaders) < len(scored):
-        for cell in leaders:
-            cell.is_best = cell.is_above_chance
+    scores = [round(cell.mean, metric.digits) for cell in scored]
+    best = max(scores)
+    if metric.lower_is_better:
+        best = min(scores)
+    if scores.count(best) < len(scores):
+        for cell, score in zip(scored, scores, strict=True):
+            if score == best:
+                cell.is_best = cell.is_above_chance
 
 
 def compare_systems(
@@ -208,9 +218,9 @@ def compare_systems(
 def no_system_translates(rows: pd.DataFrame) -> bool:
     """True if rows from `summarize` have BLEU scores, and all are below `MIN_BLEU`."""
     # External metrics, such as BLEURT, have other scales.
-    metrics = {name for name in METRICS if "BLEU" in name}
-    scores = [row["mean"] for row in records(rows) if row["metric"] in metrics and not is_missing(row["mean"])]
-    return max(scores, default=MIN_BLEU) < MIN_BLEU
+    metrics = [name for name in METRICS if "BLEU" in name]
+    highest = select(rows, metric=metrics)["mean"].max()
+    return bool(highest < MIN_BLEU)  # NaN without scores
 
 
 def is_comparable(metric: Metric, sizes: Iterable[float | None]) -> bool:
@@ -239,58 +249,57 @@ def score_table(
     nothing is tested or highlighted.
     """
     if no_system_translates(rows):
-        differences, compare = UNTESTED, False
+        differences = UNTESTED
+        compare = False
     cells = place_cells(rows, layout)
-    of_systems = [cell for labels, row in cells.items() if labels[-1] != layout.last for cell in row.values()]
+    of_systems: list[ScoreCell] = []
+    for labels, row in cells.items():
+        if labels[-1] != layout.last:
+            of_systems += row.values()
     add_published(of_systems, layout, settings)
     compare_systems(of_systems, layout, differences, baseline or settings.baseline, has_best=compare)
     tests = [cell.test for cell in of_systems if cell.test]
-    sources = dict.fromkeys(
-        f"{settings.label(cell.names['system'])}: {cell.source}" for cell in of_systems if cell.source
-    )
-    notes = [
-        note,
-        BOLD_NOTE if any(cell.is_best for cell in of_systems) else "",
-        describe_marks(tests, settings),
-        "°: at chance, as the interval or deviation includes it."
-        if any(cell.is_at_chance for cell in of_systems)
-        else "",
-        few_segments_footnote(tests),
-        *_signature_notes(cells, settings),
-        f"Published: {', '.join(sources)}." if sources else "",
-    ]
-    has_deviations = any(cell.seeds > 1 for cell in of_systems)
+    notes = [note]
+    if any(cell.is_best for cell in of_systems):
+        notes.append(BOLD_NOTE)
+    notes.append(describe_marks(tests, settings))
+    if any(cell.is_at_chance for cell in of_systems):
+        notes.append("°: at chance, as the interval or deviation includes it.")
+    notes.append(few_segments_footnote(tests))
+    notes += _signature_notes(cells, settings)
+    sources: dict[str, None] = {}  # in order, without duplicates
+    for cell in of_systems:
+        if cell.source:
+            sources[f"{settings.label(cell.names['system'])}: {cell.source}"] = None
+    if sources:
+        notes.append(f"Published: {', '.join(sources)}.")
+    caption = f"{unit}."
+    if any(cell.seeds > 1 for cell in of_systems):
+        caption = f"{unit}, mean ± sample deviation over seeds."
     frame = pd.DataFrame(list(cells), columns=list(layout.labels.values()))
     return Table(
         key,
         title,
         frame.assign(is_muted=frame["system"] == layout.last),
-        [*_label_columns(layout, settings), *_score_columns(cells, layout)],
-        caption=f"{unit}, mean ± sample deviation over seeds." if has_deviations else f"{unit}.",
+        _columns(cells, layout, settings),
+        caption=caption,
         note=" ".join(filter(None, notes)),
         full=_full_values(cells, layout),
         is_long=is_long,
     )
 
 
-def _label_columns(layout: Layout, settings: ReportSettings) -> list[Column]:
-    *groups, (system, name) = layout.labels.items()
-    columns = [group(name, heading) for heading, name in groups]
-    columns.append(label(name, system, form=settings.label, short=settings.short_labels))
-    for heading, words in layout.facts.items():
-        columns.append(label(name, heading, form=lambda system, words=words: words.get(system, MISSING), is_fact=True))
-    return columns
-
-
-def _score_columns(cells: ScoreCells, layout: Layout) -> list[Column]:
-    """Return the seeds column and a column per score, followed by the published score if any."""
+def _columns(cells: ScoreCells, layout: Layout, settings: ReportSettings) -> list[Column]:
+    """Return columns for labels, facts and seeds, and a column per score, followed by the published score if any."""
 
     def row_of(labels: Record) -> dict[str, ScoreCell]:
         return cells[tuple(labels[name] for name in layout.labels.values())]
 
     def show_seeds(labels: Record) -> Cell:
         seeds = max(cell.seeds for cell in row_of(labels).values())
-        return Cell(str(seeds) if seeds else MISSING)
+        if not seeds:
+            return Cell(MISSING)
+        return Cell(str(seeds))
 
     def show_score(labels: Record, *, heading: str, digits: int) -> Cell:
         cell = row_of(labels)[heading]
@@ -299,10 +308,16 @@ def _score_columns(cells: ScoreCells, layout: Layout) -> list[Column]:
         link = ""
         if layout.find_items and cell.names and not is_missing(cell.mean):
             link = urlencode({"view": "items", "a": labels["system"], **layout.find_items(cell.names)})
-        signs = [cell.mark, "†" if cell.unlike else "", "°" if cell.is_at_chance else ""]
+        signs = []
+        if cell.mark:
+            signs.append(cell.mark)
+        if cell.unlike:
+            signs.append("†")
+        if cell.is_at_chance:
+            signs.append("°")
         return Cell(
             format_score(cell.mean, cell.sd, digits=digits),
-            tuple(filter(None, signs)),
+            tuple(signs),
             is_best=cell.is_best,
             is_at_chance=cell.is_at_chance,
             link=link,
@@ -311,7 +326,12 @@ def _score_columns(cells: ScoreCells, layout: Layout) -> list[Column]:
     def show_published(labels: Record, *, heading: str, digits: int) -> Cell:
         return Cell(format_score(row_of(labels)[heading].published, digits=digits))
 
-    columns = [Column("Seeds", show_seeds, scope=lambda seeds: f"{seeds} seed{'s' * (seeds != '1')}")]
+    *groups, (system, name) = layout.labels.items()
+    columns = [group(name, heading) for heading, name in groups]
+    columns.append(label(name, system, form=settings.label, short=settings.short_labels))
+    for heading, words in layout.facts.items():
+        columns.append(label(name, heading, form=lambda system, words=words: words.get(system, MISSING), is_fact=True))
+    columns.append(Column("Seeds", show_seeds, scope=lambda seeds: f"{seeds} seed{'s' * (seeds != '1')}"))
     for heading, metric in layout.metrics.items():
         columns.append(Column(heading, partial(show_score, heading=heading, digits=metric.digits)))
         if any(row[heading].published is not None for row in cells.values()):
@@ -324,14 +344,19 @@ def _full_values(cells: ScoreCells, layout: Layout) -> pd.DataFrame:
     labels: list[Record] = []
     rows: list[Record] = []
     for names, row in cells.items():
-        facts = {heading: words.get(names[-1]) for heading, words in layout.facts.items()}
-        labels.append(dict(zip(layout.labels.values(), names, strict=True)) | facts)
+        record: Record = dict(zip(layout.labels.values(), names, strict=True))
+        for heading, words in layout.facts.items():
+            record[heading] = words.get(names[-1])
+        labels.append(record)
         values: Record = {}
         for name, cell in row.items():
+            n_items = None
+            if cell.n is not None and not is_missing(cell.n):
+                n_items = round(cell.n)
             values[name] = cell.mean
             values[f"{name} sd"] = cell.sd
             values[f"{name} seeds"] = cell.seeds
-            values[f"{name} n"] = None if cell.n is None or is_missing(cell.n) else round(cell.n)
+            values[f"{name} n"] = n_items
             for test, attribute in TESTS.items():
                 values[f"{name} {test}"] = getattr(cell.test, attribute, None)
             values[f"{name} published"] = cell.published
@@ -343,13 +368,16 @@ def _full_values(cells: ScoreCells, layout: Layout) -> pd.DataFrame:
 
 def _signature_notes(cells: ScoreCells, settings: ReportSettings) -> list[str]:
     """Return notes on scores that are not comparable, on missing scores and on suspect translations."""
-    notes, remarks = [], []
+    notes = []
+    remarks = []
     for (*groups, system), row in cells.items():
         title = f"{'/'.join(groups)} {settings.label(system)}".lstrip()
+        signatures = {}
         for heading, cell in row.items():
+            signatures[heading] = cell.signatures
             if cell.unlike:
                 ours, theirs = cell.unlike
                 notes.append(f"† {title}, {heading}: not comparable, computed with {ours}; the others with {theirs}.")
-        if any(cell.signatures for cell in row.values()):
-            remarks.append((title, {heading: cell.signatures for heading, cell in row.items()}))
+        if any(signatures.values()):
+            remarks.append((title, signatures))
     return [*notes, signatures_footnote(remarks)]

@@ -76,15 +76,18 @@ def _read_rows(path: Path) -> list[dict[str, Any]]:
 
 def _with_types(row: Mapping[str, Any], *, where: str) -> dict[str, Any]:
     """Return the row with values converted to `TYPES`, because JSON files can contain whole numbers as 3.0 or 3."""
-    missing = next((key for key in NEEDED if key not in row or (key in KEY and row[key] in (None, ""))), None)
-    if missing:
-        raise UserError(f"{where} has no key {missing!r}")
+    for key in NEEDED:
+        if key not in row or (key in KEY and row[key] in (None, "")):
+            raise UserError(f"{where} has no key {key!r}")
     typed = with_finite_numbers(row)
     for name, kind in TYPES.items():
-        try:
-            typed[name] = None if typed.get(name) is None else VALUES[kind](typed[name])
-        except (OverflowError, TypeError, ValueError):
-            raise UserError(f"{where}: the {name} cannot be {typed[name]!r:.50}") from None
+        value = typed.get(name)
+        if value is not None:
+            try:
+                value = VALUES[kind](value)
+            except (OverflowError, TypeError, ValueError):
+                raise UserError(f"{where}: the {name} cannot be {value!r:.50}") from None
+        typed[name] = value
     return typed
 
 
@@ -128,7 +131,9 @@ def check_rows(rows: Iterable[Mapping[str, Any]], fingerprints: Sequence[str] = 
                 f"scores of {describe(row)}, metric {row['metric']}: n must be above 0 (it is {row['n']}), and "
                 f"groups must be 2 to {N_GROUPS} numbers or empty: compute the scores again"
             )
-        first_row = first.setdefault((row["dataset"], row["test"], row["metric"]), row) if row.get("data") else row
+        first_row = row
+        if row.get("data"):
+            first_row = first.setdefault((row["dataset"], row["test"], row["metric"]), row)
         if first_row.get("data") != row.get("data"):
             raise UserError(
                 f"{row['metric']} of dataset {row['dataset']}, test {row['test']}: system {row['system']} was "

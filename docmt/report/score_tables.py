@@ -38,6 +38,9 @@ WINNING = {
 def main_table(summary: pd.DataFrame, settings: ReportSettings, differences: Differences = UNTESTED) -> Table | None:
     """Return systems by metrics in the settings, per test set. Metrics over differing segments are left out."""
     metrics, incomparable = choose_metrics(summary, settings)
+    note = ""
+    if incomparable:
+        note = f"Left out, as systems cut documents differently: {', '.join(incomparable)}."
     return _translation_table(
         summary,
         metrics,
@@ -46,7 +49,7 @@ def main_table(summary: pd.DataFrame, settings: ReportSettings, differences: Dif
         key="results",
         title="Translation scores",
         unit=_describe_unit(metrics),
-        note=f"Left out, as systems cut documents differently: {', '.join(incomparable)}." if incomparable else "",
+        note=note,
     )
 
 
@@ -75,10 +78,14 @@ def choose_metrics(summary: pd.DataFrame, settings: ReportSettings) -> tuple[lis
     comparable: list[str] = []
     others: list[str] = []
     for name in settings.metrics:
-        sizes = [list(of_test["n"]) for _, of_test in select(rows, metric=name).groupby(["dataset", "test"])]
-        if sizes:
-            of_all_tests = all(is_comparable(find_metric(name), of_test) for of_test in sizes)
-            (comparable if of_all_tests else others).append(name)
+        of_metric = select(rows, metric=name)
+        if of_metric.empty:
+            continue
+        tests = of_metric.groupby(["dataset", "test"])
+        if all(is_comparable(find_metric(name), of_test["n"]) for _, of_test in tests):
+            comparable.append(name)
+        else:
+            others.append(name)
     return comparable, others
 
 
@@ -128,8 +135,9 @@ def contrastive_table(
     if rows.empty:
         return None
     sizes = rows.drop_duplicates(["dataset", "suite"])
-    is_single = len(set(sizes["dataset"])) == 1
-    names = sizes["suite"] if is_single else sizes["dataset"] + " " + sizes["suite"]
+    names = sizes["suite"]
+    if len(set(sizes["dataset"])) > 1:
+        names = sizes["dataset"] + " " + sizes["suite"]
     items = ", ".join(f"{name} {n}" for name, n in zip(names, sizes["n"], strict=True))
     return score_table(
         rows,
@@ -146,13 +154,16 @@ def contrastive_table(
 def contrastive_layout(rows: pd.DataFrame, metric: str = ACCURACY) -> Layout:
     """Return the layout of the table with systems by phenomena, from rows with their suites."""
     keys = _suite_keys(rows)
+    last = None
+    if metric == ACCURACY:
+        last = CHANCE
     return Layout(
         {"Dataset": "dataset", "System": "system"},
         "suite",
         dict.fromkeys(rows["suite"], find_metric(metric)),
         lambda cell: keys.get((cell["dataset"], cell["suite"])),
         find_items=lambda cell: _items_of(keys[cell["dataset"], cell["suite"]]),
-        last=CHANCE if metric == ACCURACY else None,
+        last=last,
     )
 
 
@@ -166,7 +177,9 @@ def _describe_choices(suites: pd.DataFrame, choices: Choices) -> list[str]:
     for suite, by_dataset in texts.items():
         if len(set(by_dataset.values())) == 1:
             by_dataset = {"": next(iter(by_dataset.values()))}
-        sentences += [f"{dataset} {suite}: {text}.".lstrip() for dataset, text in by_dataset.items() if text]
+        for dataset, text in by_dataset.items():
+            if text:
+                sentences.append(f"{dataset} {suite}: {text}.".lstrip())
     return sentences
 
 
@@ -177,8 +190,10 @@ def _suite_keys(rows: pd.DataFrame) -> dict[tuple[str, str], ScoreKey]:
 
 def _items_of(key: ScoreKey, **filters: str) -> dict[str, str]:
     """Return the reader's filters for a suite's items."""
-    phenomenon = {"phenomenon": key.phenomenon} if key.phenomenon else {}
-    return {"set": f"{key.dataset}/{key.test}", **phenomenon, **filters}
+    suite = {"set": f"{key.dataset}/{key.test}"}
+    if key.phenomenon:
+        suite["phenomenon"] = key.phenomenon
+    return suite | filters
 
 
 def split_table(summary: pd.DataFrame, settings: ReportSettings, *, by: str, metric: str = ACCURACY) -> Table | None:
@@ -186,12 +201,16 @@ def split_table(summary: pd.DataFrame, settings: ReportSettings, *, by: str, met
     rows = name_suites(contrastive_scores(summary, by=by, metric=metric))
     if rows.empty:
         return None
-    rows, keys = rows.assign(**{by: rows[by].astype("string")}), _suite_keys(rows)
-    columns = sort_ranges(rows[by]) if by == "distance" else dict.fromkeys(rows[by])
-    words = {
-        "distance": "by the number of sentences between the antecedent and the word that depends on it",
-        "kind": "by the finer class of the items",
-    }
+    keys = _suite_keys(rows)
+    rows = rows.assign(**{by: rows[by].astype("string")})
+    if by == "distance":
+        columns = sort_ranges(rows[by])
+        unit = "In percent, by the number of sentences between the antecedent and the word that depends on it"
+        note = f"Ranges with fewer than {MIN_ITEMS} items are left out."
+    else:
+        columns = list(dict.fromkeys(rows[by]))
+        unit = "In percent, by the finer class of the items"
+        note = ""
     layout = Layout(
         {"Dataset": "dataset", "Phenomenon": "suite", "System": "system"},
         by,
@@ -206,8 +225,8 @@ def split_table(summary: pd.DataFrame, settings: ReportSettings, *, by: str, met
         settings,
         key=f"{metric.split()[0]}_by_{by}",
         title=f"{metric.capitalize()} by {by}",
-        unit=f"In percent, {words[by]}",
-        note=f"Ranges with fewer than {MIN_ITEMS} items are left out." if by == "distance" else "",
+        unit=unit,
+        note=note,
         is_long=True,
     )
 
@@ -227,27 +246,34 @@ def paper_table(
     rows = choose_rows(scores, table_settings)
     if rows.empty:
         return None
-    rows = _with_averages(rows) if table_settings.average else rows
+    if table_settings.average:
+        rows = _with_averages(rows)
     headings = name_columns(rows, table_settings)
+    rows = rows.assign(column=[headings[key] for key in score_keys(rows)])
     keys = {heading: key for key, heading in headings.items()}
     digits = max(find_metric(metric).digits for metric in table_settings.metrics)
+    metrics = {}
+    averaged = {}
+    for heading, key in keys.items():
+        metrics[heading] = replace(find_metric(key.metric), digits=digits)
+        if key.test == AVERAGE:
+            averaged[heading] = [other for other in headings if other.metric == key.metric and other.test != AVERAGE]
+    facts: dict[str, dict[str, str]] = {}
+    for fact in table_settings.columns:
+        facts[fact] = {}
+        for system, words in paper_columns.items():
+            if words.get(fact) is not None:
+                facts[fact][system] = words[fact]
     layout = Layout(
         {"System": "system"},
         "column",
-        {heading: replace(find_metric(key.metric), digits=digits) for heading, key in keys.items()},
+        metrics,
         lambda cell: keys[cell["column"]],
-        averaged={
-            heading: [key for key in headings if key.metric == average.metric and key.test != AVERAGE]
-            for heading, average in keys.items()
-            if average.test == AVERAGE
-        },
-        facts={
-            fact: {system: words[fact] for system, words in paper_columns.items() if words.get(fact) is not None}
-            for fact in table_settings.columns
-        },
+        averaged=averaged,
+        facts=facts,
     )
     return score_table(
-        summarize(rows.assign(column=[headings[key] for key in score_keys(rows)]), extra=["column"]),
+        summarize(rows, extra=["column"]),
         layout,
         settings,
         differences,
@@ -263,10 +289,10 @@ def _with_averages(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the rows, and metric means over the tests for runs with all tests."""
     tests = rows[["dataset", "test"]].drop_duplicates()
     names = rows["dataset"] + "/" + rows["test"]
-    signatures = [
-        "|".join(f"{part} on {test}" for part in signature.split("|") if not part.startswith(WARNING))
-        for signature, test in zip(rows["signature"].fillna(""), names, strict=True)
-    ]
+    signatures = []
+    for signature, test in zip(rows["signature"].fillna(""), names, strict=True):
+        parts = [f"{part} on {test}" for part in signature.split("|") if not part.startswith(WARNING)]
+        signatures.append("|".join(parts))
     runs = rows.assign(signature=signatures).groupby(["system", "seed", "metric"], sort=False, as_index=False)
     # The total number of segments identifies averages over other segments. Signatures identify other computations.
     averages = runs.agg(

@@ -5,6 +5,7 @@ Functions return None without any values.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -14,17 +15,7 @@ from docmt.report.input_files import History, flatten_counts, single_values
 from docmt.report.numbers import MISSING, format_count
 from docmt.report.publications import find_published, load_published, load_published_statistics
 from docmt.report.settings import ReportSettings
-from docmt.report.tables import (
-    Cell,
-    Column,
-    Table,
-    count,
-    group,
-    label,
-    number,
-    prose,
-    score,
-)
+from docmt.report.tables import Cell, Column, Table, count, group, label, number, prose, score
 from docmt.settings import look_up
 
 NAN = float("nan")
@@ -44,12 +35,18 @@ HEADINGS = {
 INSTANCE_KEYS = ("dataset", "cutting", "split")
 # Scores in `evaluation.json` by heading. Nested score names are joined by spaces.
 SEGMENTER_SCORES = {
-    f"{scope} {heading}": f"{scope} {measure}"
-    for scope in ("all", "inside")
-    for heading, measure in {"P": "precision", "R": "recall", "F1": "f1"}.items()
+    "all P": "all precision",
+    "all R": "all recall",
+    "all F1": "all f1",
+    "inside P": "inside precision",
+    "inside R": "inside recall",
+    "inside F1": "inside f1",
 }
 PARSER_SCORES = {
-    **{measure: f"parseval {measure}" for measure in "SNRF"},
+    "S": "parseval S",
+    "N": "parseval N",
+    "R": "parseval R",
+    "F": "parseval F",
     "UAS": "uas",
     "LAS": "las",
     "sentence UAS": "sentence_uas",
@@ -121,7 +118,9 @@ def tree_relations_table(relations: pd.DataFrame) -> Table | None:
 
 def _name_splits(values: pd.DataFrame) -> pd.DataFrame:
     """Split `name` (`DATASET/TREES/SPLIT`) into columns. Any other name is shown whole."""
-    datasets, trees, splits = [], [], []
+    datasets = []
+    trees = []
+    splits = []
     for name in values["name"]:
         parts = name.split("/")
         if len(parts) != 3:
@@ -142,16 +141,17 @@ def statistics_table(statistics: pd.DataFrame, settings: ReportSettings) -> Tabl
     for record in records(statistics):
         rows.append(record | {"is_muted": False})
         # Rows from the papers that the settings reproduce. Without any, rows from all papers.
-        dataset, split = str(record["dataset"]), str(record["split"])
-        wanted = settings.published_dataset(dataset, split.removeprefix("test_"))
-        part = "test" if split.startswith("test") else split
+        split = str(record["split"])
+        published_dataset = settings.published_dataset(str(record["dataset"]), split.removeprefix("test_"))
+        if split.startswith("test"):
+            split = "test"
         for published in load_published_statistics():
-            is_fitting = (published.dataset, published.split) == (wanted, part)
+            is_fitting = (published.dataset, published.split) == (published_dataset, split)
             if is_fitting and (not papers or published.paper in papers):
                 source = f"{published.split}, {published.paper}, {published.table}"
-                labels = {name: record[name] for name in INSTANCE_KEYS} | {"split": source}
+                labels = {"dataset": record["dataset"], "cutting": record["cutting"], "split": source}
                 rows.append(labels | published.counts | {"is_muted": True})
-    frame = pd.DataFrame(rows).astype({name: "object" for name in columns})
+    frame = pd.DataFrame(rows).astype(dict.fromkeys(columns, "object"))
     return Table(
         "instances",
         "Instances",
@@ -170,24 +170,29 @@ def statistics_table(statistics: pd.DataFrame, settings: ReportSettings) -> Tabl
 
 def overlap_table(overlaps: Iterable[tuple[str, str, Mapping[str, Any]]]) -> Table | None:
     """Return the test sets' overlap with the training set."""
-    rows = [{"dataset": dataset, "test": test} | single_values(counts) for dataset, test, counts in overlaps]
-    names = [name for name in dict.fromkeys(name for row in rows for name in row) if not name.endswith("_percent")]
-
-    def count_and_share(name: str) -> Column:
-        def make(row: Mapping[str, Any]) -> Cell:
-            text = format_count(row[name])
-            share = row.get(f"{name}_percent")
-            return Cell(text if is_missing(share) else f"{text} ({share:.1f} %)")
-
-        return Column(_heading(name), make)
-
+    rows = []
+    for dataset, test, counts in overlaps:
+        rows.append({"dataset": dataset, "test": test} | single_values(counts))
     if not rows:
         return None
+    values = pd.DataFrame(rows)
+
+    def count_and_share(row: Mapping[str, Any], name: str) -> Cell:
+        text = format_count(row[name])
+        share = row.get(f"{name}_percent")
+        if not is_missing(share):
+            text += f" ({share:.1f} %)"
+        return Cell(text)
+
+    columns = [group("dataset", "Dataset"), label("test", "Test")]
+    for name in values.columns.drop(["dataset", "test"]):
+        if not name.endswith("_percent"):
+            columns.append(Column(_heading(name), partial(count_and_share, name=name)))
     return Table(
         "overlap",
         "Overlap with the training data",
-        pd.DataFrame(rows),
-        [group("dataset", "Dataset"), label("test", "Test"), *map(count_and_share, names[2:])],
+        values,
+        columns,
         caption="Test sentences and pairs that occur verbatim in the training set.",
         note="Documents are seen with more than half of their sentences there.",
     )
@@ -195,19 +200,27 @@ def overlap_table(overlaps: Iterable[tuple[str, str, Mapping[str, Any]]]) -> Tab
 
 def counts_table(counts: Contents) -> Table | None:
     """Return counts for text that was read, filtered, dropped and split."""
-    values = pd.DataFrame([{"data": name} | single_values(flatten_counts(content)) for name, content in counts])
-    if values.empty:
+    rows = []
+    for name, content in counts:
+        rows.append({"data": name} | single_values(flatten_counts(content)))
+    if not rows:
         return None
-    names = [str(name) for name in values if name != "data" and any(map(_is_number, values[name]))]
+    values = pd.DataFrame(rows)
 
     def form(value: Any) -> str:
-        return format_count(value) if _is_number(value) else MISSING
+        if not _is_number(value):
+            return MISSING
+        return format_count(value)
 
+    columns = [label("data", "Data")]
+    for name in values.columns.drop("data"):
+        if any(map(_is_number, values[name])):
+            columns.append(number(name, _heading(name), form=form))
     return Table(
         "counts",
         "Counts",
         values,
-        [label("data", "Data"), *(number(name, _heading(name), form=form) for name in names)],
+        columns,
         caption="What was read, and what was left out, by cause.",
         is_long=True,
     )
@@ -215,11 +228,13 @@ def counts_table(counts: Contents) -> Table | None:
 
 def roundtrip_table(roundtrips: Contents) -> Table | None:
     """Return the number of lines that survive the subword round trip, by dataset and language."""
-    rows, causes = [], {}
+    rows = []
+    causes = {}
     for dataset, content in roundtrips:
         for lang, counts in content["languages"].items():
             row = {"dataset": dataset, "language": lang}
-            row |= {key: counts.get(key) for key in ("lines", "restored", "share", "share_but_white_space")}
+            for key in ("lines", "restored", "share", "share_but_white_space"):
+                row[key] = counts.get(key)
             rows.append(row | counts.get("causes", {}))
             causes |= counts.get("causes", {})
     if not rows:
@@ -245,7 +260,8 @@ def segmenter_table(evaluations: Contents) -> Table | None:
     """Return precision, recall and F1 by segmenter."""
     if not evaluations:
         return None
-    scores = pd.json_normalize([content["scores"] | {"segmenter": name} for name, content in evaluations], sep=" ")
+    rows = [content["scores"] | {"segmenter": name} for name, content in evaluations]
+    scores = pd.json_normalize(rows, sep=" ")
     names = {"segmenter": "segmenter", "sentences": "sentences", "all gold": "edus"}
     names |= {name: name for name in SEGMENTER_SCORES.values()}
     return Table(
@@ -256,7 +272,7 @@ def segmenter_table(evaluations: Contents) -> Table | None:
             label("segmenter", "Segmenter"),
             count("sentences"),
             count("edus", "EDUs"),
-            *(score(name, heading) for heading, name in SEGMENTER_SCORES.items()),
+            *map(score, SEGMENTER_SCORES.values(), SEGMENTER_SCORES),
         ],
         caption="EDU starts on the test split of the treebank each was trained on, in percent.",
         note="All: with the given starts at the first words of sentences. Inside: those inside sentences.",
@@ -267,9 +283,10 @@ def parser_table(evaluations: Contents) -> Table | None:
     """Return parser scores, with the baselines below."""
     rows = []
     for parser, content in evaluations:
-        baselines = {f"baseline {name}": scores for name, scores in content.get("baselines", {}).items()}
-        compared = {parser: content} | {name: scores for name, scores in baselines.items() if isinstance(scores, dict)}
-        rows += [{**scores, "parser": parser, "trees": trees} for trees, scores in compared.items()]
+        rows.append({**content, "parser": parser, "trees": parser})
+        for name, scores in content.get("baselines", {}).items():
+            if isinstance(scores, dict):
+                rows.append({**scores, "parser": parser, "trees": f"baseline {name}"})
     if not rows:
         return None
     names = {"parser": "parser", "trees": "trees", "edus gold": "edus"}
@@ -296,13 +313,16 @@ def training_table(histories: Sequence[History], settings: ReportSettings) -> Ta
     for history in histories:
         table = history.table
         losses = column(table.set_index("step"), "dev_loss").dropna()
+        best_step = NAN
+        if len(losses):
+            best_step = losses.idxmin()
         row = {
             "updates": column(table, "step").max(),
             "epochs": column(table, "epoch").max(),
             "minutes": column(table, "seconds").max() / 60,
             "tokens_per_second": column(table, "tokens_per_second").median(),
             "best_dev_loss": losses.min(),
-            "best_step": losses.idxmin() if len(losses) else NAN,
+            "best_step": best_step,
         }
         rows.append(history.run | row)
     if not rows:
@@ -335,24 +355,28 @@ def passes_table(histories: Sequence[History], settings: ReportSettings) -> Tabl
     """
     rows = []
     for history in histories:
-        table = history.table
-        passes = table[[name for name in table if str(name).startswith(PASSES)]].max().to_dict()
+        passes = history.table.filter(regex=f"^{PASSES}").max().to_dict()
         if passes:
-            rows.append(history.run | passes | {"hours": column(table, "seconds").max() / 3600})
+            rows.append(history.run | passes | {"hours": column(history.table, "seconds").max() / 3600})
     if not rows:
         return None
     values = pd.DataFrame(rows)
     columns = _run_columns(settings)
     for name in [*values.columns.drop(["dataset", "system", "seed", "hours"]), "hours"]:
-        digits = 2 if name == "hours" else 1
+        digits = 1
+        if name == "hours":
+            digits = 2
         heading = name.removeprefix(PASSES)
         columns.append(score(name, heading, digits=digits))
         numbers = []
         for row in rows:
-            published, dataset = settings.published.get(row["system"]), settings.datasets.get(row["dataset"])
-            number = find_published(published, dataset, metric=name)
-            numbers.append(number and number.value)
-        if any(number is not None for number in numbers):
+            dataset = settings.datasets.get(row["dataset"])
+            published = find_published(settings.published.get(row["system"]), dataset, metric=name)
+            if published is None:
+                numbers.append(None)
+            else:
+                numbers.append(published.value)
+        if numbers.count(None) < len(numbers):
             values[f"{name} published"] = numbers
             columns.append(score(f"{name} published", f"{heading}, published", digits=digits))
     caption = "Passes over the data of each task during the whole training."

@@ -98,7 +98,8 @@ class Styles:
             label = settings.label(system)
             if label not in self._numbers:
                 members = families.setdefault(family_of(system), [])
-                self._numbers[label], self._members[label] = len(self._numbers), len(members)
+                self._numbers[label] = len(self._numbers)
+                self._members[label] = len(members)
                 members.append(label)
         self._colors: dict[str, str] = {}
         for number, labels in enumerate(families.values()):
@@ -115,7 +116,9 @@ class Styles:
         """Return the name in the legend."""
         # matplotlib leaves names that begin with `_` out of legends.
         label = self._settings.label(system)
-        return f" {label}" if label.startswith("_") else label
+        if label.startswith("_"):
+            return f" {label}"
+        return label
 
     def color(self, system: str) -> str:
         """Return the color for lines, bars and bands."""

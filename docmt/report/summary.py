@@ -62,8 +62,8 @@ def pool_distances(scores: pd.DataFrame) -> pd.DataFrame:
     """
     whole = keep(scores, column(scores, "distance").isna())
     rows = scores.dropna(subset=["distance", "value"])
-    names = [range_of(distance) for distance in rows["distance"]]
-    rows = rows.assign(distance=names, right=rows["value"] * rows["n"] / 100, guessed=rows["chance"] * rows["n"])
+    ranges = list(map(range_of, rows["distance"]))
+    rows = rows.assign(distance=ranges, right=rows["value"] * rows["n"] / 100, guessed=rows["chance"] * rows["n"])
     pooled = rows.groupby(KEY, sort=False, dropna=False, as_index=False).agg(
         right=("right", "sum"),
         n=("n", "sum"),
@@ -72,9 +72,14 @@ def pool_distances(scores: pd.DataFrame) -> pd.DataFrame:
     )
     pooled = keep(pooled, column(pooled, "n") >= MIN_ITEMS)
     # Intervals for single distances cannot be pooled, so the interval is computed from the pooled counts.
-    bounds = [wilson_interval(right, n) for right, n in zip(pooled["right"], pooled["n"], strict=True)]
+    lows = []
+    highs = []
+    for right, n in zip(pooled["right"], pooled["n"], strict=True):
+        low, high = wilson_interval(right, n)
+        lows.append(100 * low)
+        highs.append(100 * high)
     pooled = pooled.assign(value=100 * pooled["right"] / pooled["n"], chance=pooled["guessed"] / pooled["n"])
-    pooled = pooled.assign(low=[100 * low for low, _ in bounds], high=[100 * high for _, high in bounds])
+    pooled = pooled.assign(low=lows, high=highs)
     types = dict(scores.dtypes) | {"distance": "string"}
     return pd.concat([whole, pooled.drop(columns=["right", "guessed"])], ignore_index=True).astype(types)
 
@@ -95,12 +100,14 @@ def contrastive_scores(summary: pd.DataFrame, *, by: str | None = None, metric: 
 def score_keys(rows: pd.DataFrame) -> list[ScoreKey]:
     """Return test, metric and phenomenon by row."""
     phenomena = rows["phenomenon"].astype(object).where(rows["phenomenon"].notna(), None)
-    return [ScoreKey(*key) for key in zip(rows["dataset"], rows["test"], rows["metric"], phenomena, strict=True)]
+    return list(map(ScoreKey, rows["dataset"], rows["test"], rows["metric"], phenomena))
 
 
 def name_suites(rows: pd.DataFrame) -> pd.DataFrame:
     """Add a column `suite`: the phenomenon if it is unambiguous within its dataset, otherwise test and phenomenon."""
-    whole = "whole suite" if "all" in set(rows["phenomenon"]) else "all"
+    whole = "all"
+    if whole in set(rows["phenomenon"]):
+        whole = "whole suite"
     named = rows.assign(suite=rows["phenomenon"].fillna(whole))
     is_unambiguous = named.groupby(["dataset", "suite"])["test"].transform("nunique") == 1
     return named.assign(suite=named["suite"].where(is_unambiguous, named["test"] + ": " + named["suite"]))
@@ -124,20 +131,25 @@ def name_columns(rows: pd.DataFrame, layout: PaperTable | ScoreFigure) -> dict[S
         suites,
         key=lambda key: (key.test == AVERAGE, tests.index((key.dataset, key.test)), layout.metrics.index(key.metric)),
     )
-    plain = [key for key in keys if key.test != AVERAGE]
-    return {key: _heading(key, suites[key], among=plain) for key in keys}
+    among = [key for key in keys if key.test != AVERAGE]
+    return {key: _heading(key, suites[key], among=among) for key in keys}
 
 
 def _heading(key: ScoreKey, suite: str, *, among: Sequence[ScoreKey]) -> str:
     """Return the shortest unambiguous heading. A test is named only if there are several, as fully as needed."""
     datasets = {other.dataset for other in among}
     if key.metric in ACCURACIES:
-        suite += " (generative)" if key.metric == GENERATIVE else ""
-        return suite if len(datasets) == 1 else f"{key.dataset}: {suite}"
+        heading = suite
+        if key.metric == GENERATIVE:
+            heading += " (generative)"
+        if len(datasets) > 1:
+            heading = f"{key.dataset}: {heading}"
+        return heading
     tests = {(other.dataset, other.test) for other in among if other.metric not in ACCURACIES}
     if key.test != AVERAGE and len(tests) == 1:
         return key.metric
     if key.test == AVERAGE or len(datasets) == 1:
         return f"{key.test}: {key.metric}"
-    test = key.dataset if len(datasets) == len(tests) else f"{key.dataset}/{key.test}"
-    return f"{test}: {key.metric}"
+    if len(datasets) == len(tests):
+        return f"{key.dataset}: {key.metric}"
+    return f"{key.dataset}/{key.test}: {key.metric}"

@@ -67,7 +67,9 @@ class Column:
 
 
 def _format_word(value: Any) -> str:
-    return MISSING if is_missing(value) else str(value)
+    if is_missing(value):
+        return MISSING
+    return str(value)
 
 
 def _describe_scope(heading: str, value: str) -> str:
@@ -90,8 +92,11 @@ def label(
     is_fact: bool = False,
 ) -> Column:
     """Return a column for row names or properties, such as systems, with short names in LaTeX."""
-    heading = name if heading is None else heading
-    scope = partial(_describe_scope, heading) if is_fact else None
+    if heading is None:
+        heading = name
+    scope = None
+    if is_fact:
+        scope = partial(_describe_scope, heading)
     return Column(
         heading, lambda row: Cell(form(row[name]), short=short.get(row[name], "")), "label", name, scope=scope
     )
@@ -104,7 +109,9 @@ def prose(name: str, heading: str) -> Column:
 
 def number(name: str, heading: str | None = None, *, form: Callable[[Any], str]) -> Column:
     """Return a column for numbers with a custom format."""
-    return Column(name if heading is None else heading, lambda row: Cell(form(row[name])), "number", name)
+    if heading is None:
+        heading = name
+    return Column(heading, lambda row: Cell(form(row[name])), "number", name)
 
 
 def count(name: str, heading: str | None = None) -> Column:
@@ -164,19 +171,26 @@ class Table:
     def cells(self) -> list[list[Cell]]:
         """Cells by row, before repeated labels are blanked."""
         columns, _ = self._columns_and_scopes
-        return [[cells[i] for _, cells in columns] for i in range(len(self.frame))]
+        rows = []
+        for i in range(len(self.frame)):
+            rows.append([cells[i] for _, cells in columns])
+        return rows
 
     @property
     def scope(self) -> str:
         """Values that all rows share, as a sentence. Empty without any."""
         words = ", ".join(self._columns_and_scopes[1])
-        return f"{words[:1].upper()}{words[1:]}." if words else ""
+        if not words:
+            return ""
+        return f"{words[:1].upper()}{words[1:]}."
 
     @property
     def heading(self) -> str:
         """Title with the values that all rows share."""
         words = ", ".join(self._columns_and_scopes[1])
-        return f"{self.title} ({words})" if words else self.title
+        if not words:
+            return self.title
+        return f"{self.title} ({words})"
 
     @cached_property
     def header(self) -> list[str]:
@@ -207,10 +221,9 @@ class Table:
 
         Counting ends at the first cell that differs, so that equal splits in two datasets are both named.
         """
-        groups = [[cell.text for cell in cells[: self.n_groups]] for cells in self.cells]
-        repeats = [0] * len(groups)
-        for i, (above, row) in enumerate(itertools.pairwise(groups), start=1):
-            while repeats[i] < self.n_groups and row[repeats[i]] == above[repeats[i]]:
+        repeats = [0] * len(self.cells)
+        for i, (above, row) in enumerate(itertools.pairwise(self.cells), start=1):
+            while repeats[i] < self.n_groups and row[repeats[i]].text == above[repeats[i]].text:
                 repeats[i] += 1
         return repeats
 
@@ -230,7 +243,7 @@ class Table:
     @property
     def has_links(self) -> bool:
         """True if cells have links to items in the reader."""
-        return any(cell.link for row in self.cells for cell in row)
+        return any(cell.link for cell in itertools.chain.from_iterable(self.cells))
 
     @property
     def alignments(self) -> list[str]:
@@ -246,12 +259,16 @@ class Table:
     @property
     def pinned(self) -> int:
         """Column that stays visible on a narrow page: the systems, or the first column."""
-        return self.header.index("System") if "System" in self.header else 0
+        if "System" not in self.header:
+            return 0
+        return self.header.index("System")
 
 
 def to_csv(table: Table) -> str:
     """Return the values in full precision."""
-    return (table.frame if table.full is None else table.full).to_csv(index=False)
+    if table.full is None:
+        return table.frame.to_csv(index=False)
+    return table.full.to_csv(index=False)
 
 
 def to_text(table: Table) -> str:
@@ -260,9 +277,11 @@ def to_text(table: Table) -> str:
         return tabulate(table.rows, table.header, "grid", maxcolwidths=list(table.widths), disable_numparse=True)
     # Without `disable_numparse`, tabulate would read cells such as "1e5" or "007" as numbers and rewrite them.
     body = tabulate(table.rows, table.header, "simple", colalign=table.alignments, disable_numparse=True)
+    text = f"{table.heading}\n\n{body}"
     note = table.note.replace(BOLD_NOTE, "").strip()
-    note = f"\n\n{textwrap.fill(note, NOTE_WIDTH)}" if note else ""
-    return f"{table.heading}\n\n{body}{note}"
+    if note:
+        text += f"\n\n{textwrap.fill(note, NOTE_WIDTH)}"
+    return text
 
 
 def one_line(text: str) -> str:

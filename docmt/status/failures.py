@@ -68,7 +68,9 @@ def find_failures(folder: Path, workflow: Workflow, is_planned: Callable[[str | 
         if not is_planned(STAGE_OF.get(rule), name) or (announced and workflow.started & set(announced.outputs)):
             continue
         slurm_outputs = slurm_logs(folder, rule, name)
-        number = announced.job if announced else None
+        number = None
+        if announced:
+            number = announced.job
         if not number and slurm_outputs:
             number = slurm_outputs[-1].stem  # the plugin names an attempt's output after the Slurm job ID
         line = find_error(log, announced, slurm_outputs)
@@ -89,11 +91,14 @@ def find_error(log: Path, announced: Job | None, slurm_outputs: list[Path]) -> s
     if line is not None or announced is None or not announced.is_failed or was_stopped(log):
         return line
     # If Slurm ends a job (time, memory, `scancel`), the reason is not in the job's log but in Slurm's output.
-    for message in read_tail(slurm_outputs[-1]) if slurm_outputs else ():
-        if SLURM_LINE.match(message):
-            line = message
+    if slurm_outputs:
+        for message in read_tail(slurm_outputs[-1]):
+            if SLURM_LINE.match(message):
+                line = message
     tail = read_tail(log)
-    end = repr(tail[-1]) if tail else "nothing: it is empty"
+    end = "nothing: it is empty"
+    if tail:
+        end = repr(tail[-1])
     return line or announced.message or f"no error in the log (killed? disk full?); it ends with {end}"
 
 

@@ -40,7 +40,9 @@ def show_study(folder: Path, plan: Plan) -> str:
     results = f"{n_made:,} of {n_all:,} results are made"
     if n_made < n_all:
         results += "; `docmt run --dry-run` lists the jobs that are left, and why they run"
-    queue = show_queue(folder) if workflow.uses_slurm else ""
+    queue = ""
+    if workflow.uses_slurm:
+        queue = show_queue(folder)
     sections = [_show_trainings(trainings), queue, _show_failures(failures), results]
     return "\n\n".join(filter(None, sections))
 
@@ -57,8 +59,10 @@ def read_state(folder: Path, plan: Plan, workflow: Workflow) -> tuple[list[Train
             unfinished_trainings.add(run_name(run))
     # Log file names: DATASET/SYSTEM/seedN, also with /…, DATASET/SYSTEM/BASELINE, and table scopes.
     runs = list_runs(plan.config)
-    pairs = rf"(?:{wildcard_regex(f'{run.dataset}/{run.system}' for run in runs)})/(?:{plan.row_pattern('systems')})"
-    planned = re.compile(rf"(?:{wildcard_regex(map(run_name, runs))})(?:/.+)?|{pairs}|{plan.scope_pattern()}")
+    names = wildcard_regex(map(run_name, runs))
+    systems = wildcard_regex(f"{run.dataset}/{run.system}" for run in runs)
+    pairs = rf"(?:{systems})/(?:{plan.row_pattern('systems')})"
+    planned = re.compile(rf"(?:{names})(?:/.+)?|{pairs}|{plan.scope_pattern()}")
 
     def is_planned(stage: str | None, name: str) -> bool:
         if stage is None:
@@ -103,7 +107,9 @@ def describe_results(folder: Path, plan: Plan) -> str:
 
 def describe_pages(folder: Path, jobs: Iterable[Any]) -> list[str]:
     """Return one line for each page of the report that is an output of these Snakemake jobs, with its path."""
-    files = {str(file) for job in jobs for file in job.output}
+    files: set[str] = set()
+    for job in jobs:
+        files.update(map(str, job.output))
     return [f"docmt: {title}: {folder / page}" for page, title in PAGES.items() if page in files]
 
 
@@ -169,7 +175,9 @@ def show_queue(folder: Path) -> str:
         return ""
     rows = []
     for job in jobs:
-        wait = job.time_left if job.state == "RUNNING" else job.reason
+        wait = job.reason
+        if job.state == "RUNNING":
+            wait = job.time_left
         rows.append([job.id, job.state.lower(), shorten(job.label, LABEL_WIDTH), wait])
     return _show_table("jobs in Slurm's queue", rows, ["job", "state", "rule", "time left or reason"])
 
@@ -193,7 +201,9 @@ def _show_failures(failures: list[Failure]) -> str:
 def bar(done: float, total: float, width: int) -> str:
     """Return a bar such as `[####......]`. It is only full if `done` equals `total`."""
     # Round down, so that 999 of 1,000 does not look finished.
-    filled = width if done >= total else min(width - 1, int(width * done / total))
+    filled = width
+    if done < total:
+        filled = min(width - 1, int(width * done / total))
     return f"[{'#' * filled}{'.' * (width - filled)}]"
 
 
@@ -201,7 +211,9 @@ def duration(seconds: float | None) -> str:
     """Return `2d03h`, `3h05m`, `12m`, `40s`, or an empty text."""
     if seconds is None:
         return ""
-    minutes, hours, days = int(seconds // 60), int(seconds // 3600), int(seconds // 86400)
+    minutes = int(seconds // 60)
+    hours = int(seconds // 3600)
+    days = int(seconds // 86400)
     if days:
         return f"{days}d{hours % 24:02d}h"
     if hours:

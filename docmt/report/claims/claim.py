@@ -1,5 +1,6 @@
 """Claim settings, with score comparisons such as `a > b >= c` or `|a - b| <= 1`."""
 
+import itertools
 import re
 from collections import Counter
 from dataclasses import dataclass
@@ -64,7 +65,11 @@ def parse_comparison(text: str) -> list[ClaimedDifference]:
         raise ValueError(f"contains no comparison; {HINT}")
     differences = []
     for left, operator, right in zip(sides[::2], sides[1::2], sides[2::2], strict=False):
-        high, low = (left, right) if operator.startswith(">") else (right, left)
+        high = left
+        low = right
+        if operator.startswith("<"):
+            high = right
+            low = left
         kind = "not below" if operator.endswith("=") else "above"
         differences.append(_compare(f"{left} {operator} {right}", high, low, kind=kind))
     return differences
@@ -97,7 +102,9 @@ def _compare(
 
 
 LOSSES = ("dev_loss", "dev_nll")
-ENTROPY, BELOW_UNIFORM = "entropy_", "below_uniform_"  # prefixes of training history columns on attention
+# Prefixes of training history columns on attention
+ENTROPY = "entropy_"
+BELOW_UNIFORM = "below_uniform_"
 
 
 def _is_of_history(name: str) -> bool:
@@ -160,12 +167,13 @@ class Claim(Settings):
     @cached_property
     def differences(self) -> list[ClaimedDifference]:
         """Claimed differences in all comparisons."""
-        return [difference for comparison in self.comparisons for difference in parse_comparison(comparison)]
+        return list(itertools.chain.from_iterable(map(parse_comparison, self.comparisons)))
 
     @property
     def terms(self) -> list[Term]:
         """Scores in the claim, without duplicates."""
-        return list(dict.fromkeys(term for difference in self.differences for term in difference.weights))
+        weights = [difference.weights for difference in self.differences]
+        return list(dict.fromkeys(itertools.chain.from_iterable(weights)))
 
     @property
     def is_of_history(self) -> bool:

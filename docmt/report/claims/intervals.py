@@ -45,16 +45,19 @@ def p_value(distance: float, sources: Sequence[ErrorSource]) -> float:
         p = 0.0
     else:
         p = cast(float, brentq(lambda tail: half_width(sources, tail=tail) - abs(distance), MIN_P, 0.5))
-    return p if distance > 0 else 1 - p
+    if distance > 0:
+        return p
+    return 1 - p
 
 
 def smallest_effect(sources: Sequence[ErrorSource]) -> float:
     """Return the smallest distance from a limit that a test with `half_width` detects with `POWER`."""
     from scipy.special import nctdtrinc, stdtrit
 
-    return math.hypot(
-        *(nctdtrinc(source.degrees, 1 - POWER, stdtrit(source.degrees, 1 - TAIL)) * source.error for source in sources)
-    )
+    effects = []
+    for source in sources:
+        effects.append(nctdtrinc(source.degrees, 1 - POWER, stdtrit(source.degrees, 1 - TAIL)) * source.error)
+    return math.hypot(*effects)
 
 
 def with_seeds(sd: float, n_seeds: int, documents: Sequence[ErrorSource]) -> list[ErrorSource]:
@@ -68,7 +71,9 @@ def seeds_needed(distance: float, sd: float, documents: Sequence[ErrorSource]) -
     index = bisect_left(
         numbers, True, key=lambda n_seeds: smallest_effect(with_seeds(sd, n_seeds, documents)) < abs(distance)
     )
-    return numbers[index] if index < len(numbers) else None
+    if index == len(numbers):
+        return None
+    return numbers[index]
 
 
 def holm(ps: Sequence[float]) -> list[float]:
@@ -76,7 +81,8 @@ def holm(ps: Sequence[float]) -> list[float]:
 
     If no null hypothesis is false, the probability of an adjusted p value of at most α is at most α.
     """
-    adjusted, largest = [0.0] * len(ps), 0.0
+    adjusted = [0.0] * len(ps)
+    largest = 0.0
     for rank, index in enumerate(sorted(range(len(ps)), key=ps.__getitem__)):
         largest = max(largest, min(1.0, ps[index] * (len(ps) - rank)))
         adjusted[index] = largest

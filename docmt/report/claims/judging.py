@@ -1,5 +1,6 @@
 """Verdicts on claims from scores over seeds, and the verdict table."""
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -100,7 +101,9 @@ class JudgedClaim:
     def verdict(self) -> Verdict:
         """Verdict over all comparisons. If the control is not supported, it decides, then the worst comparison."""
         if self.control is not None and self.control.verdict != "supported":
-            return "not run" if self.control.verdict == "not run" else "control failed"
+            if self.control.verdict == "not run":
+                return "not run"
+            return "control failed"
         order: list[Verdict] = ["not run", "refuted", "underpowered", "inconclusive", "supported"]
         return min((judged.verdict for judged in self.comparisons), key=order.index)
 
@@ -125,7 +128,9 @@ def judge(name: str, claims: Mapping[str, Claim], scores: pd.DataFrame, historie
         else:
             measured[term] = _from_scores(claim, term, scores)
     comparisons = [_compare(claim, difference, measured) for difference in claim.differences]
-    control = judge(claim.control, claims, scores, histories) if claim.control else None
+    control = None
+    if claim.control:
+        control = judge(claim.control, claims, scores, histories)
     return JudgedClaim(name, claim, measured, comparisons, control)
 
 
@@ -175,40 +180,48 @@ def _from_histories(claim: Claim, term: Term, histories: Sequence[History]) -> d
 
 def _read_history(table: pd.DataFrame, claim: Claim) -> Score | None:
     """Return a column at an update, or the update that reaches a value. None if it was not measured."""
-    name, at = claim.metric, claim.step
-    needed = "dev_loss" if at == "best" and claim.first_step_below is None else name
-    rows = [row for row in records(table) if not is_missing(row.get(needed, math.nan))]
+    name = claim.metric
+    needed = name
+    if claim.step == "best" and claim.first_step_below is None:
+        needed = "dev_loss"
+    rows = records(keep(table, column(table, needed).notna()))
     if claim.first_step_below is not None and rows:
         reached = [row["step"] for row in rows if row[name] <= claim.first_step_below]
         return Score(min(reached, default=rows[-1]["step"]), is_at_least=not reached)
-    if at == "best":  # for equal losses the first, because a training keeps these weights
+    if claim.step == "best":  # for equal losses the first, because a training keeps these weights
         rows = sorted(rows, key=lambda row: row["dev_loss"])[:1]
-    elif at != "last":
-        rows = [row for row in rows if row["step"] == at]
-    value = rows[-1].get(name, math.nan) if rows else math.nan
-    return None if is_missing(value) else Score(float(value))
+    elif claim.step != "last":
+        rows = [row for row in rows if row["step"] == claim.step]
+    if not rows or is_missing(rows[-1].get(name, math.nan)):
+        return None
+    return Score(float(rows[-1][name]))
 
 
 def _compare(claim: Claim, comparison: ClaimedDifference, measured: Mapping[Term, Seeds]) -> JudgedComparison:
-    sides = {term: measured[term] for term in comparison.weights}
-    seeds = tuple(sorted(set.intersection(*map(set, sides.values()))))
+    seeds_of_terms = [set(measured[term]) for term in comparison.weights]
+    seeds = tuple(sorted(set.intersection(*seeds_of_terms)))
     if len(seeds) < claim.min_seeds:
         return JudgedComparison(comparison, "not run", seeds)
-    differences = []
-    for seed in seeds:
-        differences.append(comparison.difference({term: side[seed].value for term, side in sides.items()}))
-    runs = [[side[seed] for seed in seeds] for side in sides.values()]
-    documents = _document_errors(list(comparison.weights.values()), runs)
     # Differences are taken seed by seed, so that all systems count with the same seeds.
+    differences = []
+    runs: dict[Term, list[Score]] = {}
+    for seed in seeds:
+        scores = {}
+        for term in comparison.weights:
+            run = measured[term][seed]
+            runs.setdefault(term, []).append(run)
+            scores[term] = run.value
+        differences.append(comparison.difference(scores))
+    documents = _document_errors(comparison.weights, runs)
     mean, sd = fmean(differences), stdev(differences)
     sources = with_seeds(sd, len(seeds), documents)
     half = float(half_width(sources))
     low, high = mean - half, mean + half
     # If a training never reached the value, one bound is unknown. Only longer training could find it, not more
     # seeds.
-    for weight, of_term in zip(comparison.weights.values(), runs, strict=True):
+    for term, of_term in runs.items():
         if any(run.is_at_least for run in of_term):
-            if weight > 0:
+            if comparison.weights[term] > 0:
                 high = math.inf
             else:
                 low = -math.inf
@@ -221,7 +234,9 @@ def _compare(claim: Claim, comparison: ClaimedDifference, measured: Mapping[Term
     def p_beyond(distance: float, bound: float) -> float:
         if math.isinf(distance):  # a range without this limit
             return float(distance < 0)
-        return 1.0 if math.isinf(bound) else p_value(distance, sources)
+        if math.isinf(bound):
+            return 1.0
+        return p_value(distance, sources)
 
     if half:
         p_supported = max(p_beyond(mean - least, low), p_beyond(most - mean, high))
@@ -244,17 +259,18 @@ def _compare(claim: Claim, comparison: ClaimedDifference, measured: Mapping[Term
     )
 
 
-def _document_errors(weights: Sequence[int], sides: Sequence[Sequence[Score]]) -> list[ErrorSource]:
-    """Return a mean difference's error over test documents, by set of documents. `sides` contains runs by term."""
-    if not all(run.groups for side in sides for run in side):
+def _document_errors(weights: Mapping[Term, int], runs: Mapping[Term, Sequence[Score]]) -> list[ErrorSource]:
+    """Return a mean difference's error over test documents, by set of documents."""
+    if not all(run.groups for run in itertools.chain.from_iterable(runs.values())):
         return []
     # Systems mostly fail on the same documents, so that most variation cancels. With other documents, nothing cancels.
     differences: dict[tuple, np.ndarray] = {}
-    for weight, side in zip(weights, sides, strict=True):
-        for run in side:
+    for term, of_term in runs.items():
+        for run in of_term:
             for documents, values in run.groups.items():
-                differences[documents] = differences.get(documents, 0.0) + weight * values / len(side)
-    return [error_source(values) for values in differences.values()]
+                difference = weights[term] * values / len(of_term)
+                differences[documents] = differences.get(documents, 0.0) + difference
+    return list(map(error_source, differences.values()))
 
 
 def claimed_range(comparison: ClaimedDifference, margin: float) -> tuple[float, float]:
@@ -268,8 +284,13 @@ def decide(comparison: ClaimedDifference, low: float, high: float, *, margin: fl
     least, most = claimed_range(comparison, margin)
     if high < least or low > most:
         return "refuted"
-    holds = low > least if comparison.kind == "above" else least <= low and high <= most
-    return "supported" if holds else "inconclusive"
+    if comparison.kind == "above":
+        is_supported = low > least
+    else:
+        is_supported = least <= low and high <= most
+    if is_supported:
+        return "supported"
+    return "inconclusive"
 
 
 def claims_table(
@@ -279,7 +300,8 @@ def claims_table(
     judgments = [judge(name, settings.claims, scores, histories) for name in names or settings.claims]
     if not judgments:
         return None
-    rows, full = [], []
+    rows = []
+    full = []
     for judgment, corrected in zip(judgments, correct(judgments), strict=True):
         rows.append(_row(judgment, corrected, settings))
         full += _records(judgment, corrected)
@@ -287,7 +309,7 @@ def claims_table(
         "claims",
         "Claims",
         pd.DataFrame(rows, columns=HEADER),
-        [label(heading) for heading in HEADER],
+        list(map(label, HEADER)),
         caption=CAPTION,
         note=NOTE,
         full=pd.DataFrame(full),
@@ -301,29 +323,35 @@ def correct(judgments: Sequence[JudgedClaim]) -> list[str]:
     The probability of any wrong "supported" is then at most 5 %, and so is the probability of any wrong "refuted".
     """
     tested = [judgment for judgment in judgments if judgment.verdict not in ("not run", "control failed")]
-    verdicts = {judgment.name: "undecided" for judgment in tested}
-    p_values: dict[Verdict, list[float]] = {
-        "supported": [judgment.p_supported for judgment in tested],
-        "refuted": [judgment.p_refuted for judgment in tested],
-    }
-    for verdict, ps in p_values.items():
-        for judgment, p in zip(tested, holm(ps), strict=True):
-            if judgment.verdict == verdict and p <= TAIL:
-                verdicts[judgment.name] = verdict
+    supported_ps = holm([judgment.p_supported for judgment in tested])
+    refuted_ps = holm([judgment.p_refuted for judgment in tested])
+    verdicts = {}
+    for judgment, p_supported, p_refuted in zip(tested, supported_ps, refuted_ps, strict=True):
+        verdicts[judgment.name] = "undecided"
+        if judgment.verdict == "supported" and p_supported <= TAIL:
+            verdicts[judgment.name] = "supported"
+        if judgment.verdict == "refuted" and p_refuted <= TAIL:
+            verdicts[judgment.name] = "refuted"
     return [verdicts.get(judgment.name, MISSING) for judgment in judgments]
 
 
 def _row(judgment: JudgedClaim, corrected: str, settings: ReportSettings) -> list[str]:
     claim = judgment.claim
-    measured = [_describe_runs(term, judgment.measured[term], claim, settings) for term in claim.terms]
+    statement = claim.statement
+    if claim.remark:
+        statement += f" ({claim.remark})"
+    measured = []
+    for term in claim.terms:
+        measured.append(_describe_runs(term, judgment.measured[term], claim, settings))
     if judgment.control is not None:
         measured.append(f"control {judgment.control.name}: {judgment.control.verdict}")
+    differences = [_difference(claim, comparison) for comparison in judgment.comparisons]
     return [
-        f"{claim.statement} ({claim.remark})" if claim.remark else claim.statement,
+        statement,
         ", ".join(filter(None, (claim.paper, claim.source))) or MISSING,
         claim.reported or MISSING,
         f"{_describe_metric(claim)}: {'; '.join(measured)}",
-        "; ".join(_difference(claim, comparison) for comparison in judgment.comparisons),
+        "; ".join(differences),
         judgment.verdict,
         corrected,
     ]
@@ -331,18 +359,27 @@ def _row(judgment: JudgedClaim, corrected: str, settings: ReportSettings) -> lis
 
 def _describe_metric(claim: Claim) -> str:
     if not claim.is_of_history:
-        items = ", ".join([*map(str, claim.distances), *filter(None, (claim.phenomenon, claim.kind))])
-        return f"{claim.metric}, {claim.test}" + (f" ({items})" if items else "")
+        text = f"{claim.metric}, {claim.test}"
+        items = [*map(str, claim.distances), *filter(None, (claim.phenomenon, claim.kind))]
+        if items:
+            text += f" ({', '.join(items)})"
+        return text
     if claim.first_step_below is not None:
         return f"first update with {claim.metric} of at most {claim.first_step_below:g}"
-    return claim.metric if claim.step == "best" else f"{claim.metric} at {claim.step}"
+    if claim.step == "best":
+        return claim.metric
+    return f"{claim.metric} at {claim.step}"
 
 
 def _describe_runs(term: Term, runs: Seeds, claim: Claim, settings: ReportSettings) -> str:
     """Return a system's mean score and number of seeds."""
     values = [run.value for run in runs.values()]
-    mean = fmean(values) if values else None
-    deviation = stdev(values) if len(values) > 1 else None
+    mean = None
+    deviation = None
+    if values:
+        mean = fmean(values)
+    if len(values) > 1:
+        deviation = stdev(values)
     name = settings.label(term.system)
     if term.dataset:
         name += f" on {term.dataset}"
@@ -371,7 +408,9 @@ def _difference(claim: Claim, judged: JudgedComparison) -> str:
 def _digits(claim: Claim) -> int:
     if claim.first_step_below is not None:
         return 0
-    return HISTORY_DIGITS if claim.is_of_history else find_metric(claim.metric).digits
+    if claim.is_of_history:
+        return HISTORY_DIGITS
+    return find_metric(claim.metric).digits
 
 
 def _records(judgment: JudgedClaim, corrected: str) -> list[dict]:

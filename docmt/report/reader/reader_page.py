@@ -43,7 +43,6 @@ def collect(files: ReaderFiles, study: StudyFacts, settings: ReportSettings) -> 
     named = name_paths(OUTPUT, files.outputs)
     runs = list(dict.fromkeys((system, seed) for _, system, seed, _ in named))
     numbers = {run: number for number, run in enumerate(runs)}
-    n_seeds = Counter(system for system, _ in runs)
     outputs: dict[str, dict[int, Path]] = {}  # by DATASET/KIND_NAME, and by run number
     for (dataset, system, seed, name), path in named.items():
         outputs.setdefault(f"{dataset}/{Path(name).stem}", {})[numbers[system, seed]] = path
@@ -55,10 +54,12 @@ def collect(files: ReaderFiles, study: StudyFacts, settings: ReportSettings) -> 
     def languages_of(dataset: str) -> list[str]:
         return look_up(study.languages, dataset, where="study.languages", what="dataset")
 
-    tests, suites = [], []
+    tests = []
+    suites = []
     prefixes = split_prefixes(files.texts)
     for (dataset, _, split), prefix in zip(name_paths(INDEX, map(index_path, prefixes)), prefixes, strict=True):
-        test, languages = f"{dataset}/{split.removeprefix('test_')}", languages_of(dataset)
+        test = f"{dataset}/{split.removeprefix('test_')}"
+        languages = languages_of(dataset)
         translations = outputs.pop(f"{dataset}/{split}", {})
         documents = read_documents(prefix, languages, translations, trees.pop(test, {}))
         tests.append(_part(test, languages, documents=documents))
@@ -82,19 +83,30 @@ def collect(files: ReaderFiles, study: StudyFacts, settings: ReportSettings) -> 
         raise UserError(f"{path}: also pass its text or suite in --texts, --suites or --generative")
     for test in trees:
         raise UserError(f"--trees: {test}: also pass the text of this test in --texts")
-    styles = Styles([*study.systems, *(system for system, _ in runs)], settings)
-    names = [
-        {
-            "key": f"{system}.{seed}" if n_seeds[system] > 1 else system,
-            "label": settings.label(system) + (f", seed {seed}" if n_seeds[system] > 1 else ""),
-            "color": in_both_schemes(styles.color(system)),
-            "sign": styles.sign(system),
-        }
-        for system, seed in runs
-    ]
-    baselines = [name["key"] for (system, _), name in zip(runs, names, strict=True) if system == settings.baseline]
-    data = {"title": settings.title, "version": __version__, "runs": names, "baseline": next(iter(baselines), "")}
+    described, baseline = _describe_runs(runs, study, settings)
+    data = {"title": settings.title, "version": __version__, "runs": described, "baseline": baseline}
     return data | {"tests": tests, "suites": suites}
+
+
+def _describe_runs(
+    runs: Sequence[tuple[str, str]], study: StudyFacts, settings: ReportSettings
+) -> tuple[list[dict[str, str]], str]:
+    """Return key, label, color and sign by run, and the key of the baseline's first run (empty without a baseline)."""
+    n_seeds = Counter(system for system, _ in runs)
+    styles = Styles([*study.systems, *n_seeds], settings)
+    described = []
+    baseline = ""
+    for system, seed in runs:
+        key = system
+        label = settings.label(system)
+        if n_seeds[system] > 1:
+            key += f".{seed}"
+            label += f", seed {seed}"
+        if system == settings.baseline and not baseline:
+            baseline = key
+        color = in_both_schemes(styles.color(system))
+        described.append({"key": key, "label": label, "color": color, "sign": styles.sign(system)})
+    return described, baseline
 
 
 def _part(name: str, languages: Sequence[str], **content: list[dict[str, Any]]) -> dict[str, Any]:
@@ -104,13 +116,14 @@ def _part(name: str, languages: Sequence[str], **content: list[dict[str, Any]]) 
 
 def sample(data: dict[str, Any], share: float) -> dict[str, Any]:
     """Return the data with an evenly spaced share of documents per test set and items per suite."""
-    parts = {key: [dict(part) for part in data[key]] for key in ("tests", "suites")}
-    for part in [*parts["tests"], *parts["suites"]]:
-        key = "documents" if "documents" in part else "items"
-        members = part[key]
-        n = min(len(members), max(1, round(share * len(members))))
-        part[key] = [members[i * len(members) // n] for i in range(n)]
-    return {**data, **parts}
+    parts: dict[str, list[dict[str, Any]]] = {}
+    for kind, key in (("tests", "documents"), ("suites", "items")):
+        parts[kind] = []
+        for part in data[kind]:
+            members = part[key]
+            n = min(len(members), max(1, round(share * len(members))))
+            parts[kind].append(part | {key: [members[i * len(members) // n] for i in range(n)]})
+    return data | parts
 
 
 def pack(data: dict[str, Any]) -> str:
@@ -124,16 +137,23 @@ def fit(data: dict[str, Any], max_bytes: float) -> str:
     packed = pack(data)
     if len(packed) <= max_bytes:
         return packed
-    low, high, n_high = 0.0, 1.0, len(packed)
+    low = 0.0
+    high = 1.0
+    n_high = len(packed)
     best = pack(sample(data, low))
     # Regula falsi, since the sample size grows almost linearly with the share.
-    for _ in range(ATTEMPTS if len(best) <= max_bytes else 0):
+    n_attempts = 0
+    if len(best) <= max_bytes:
+        n_attempts = ATTEMPTS
+    for _ in range(n_attempts):
         share = low + (high - low) * MARGIN * (max_bytes - len(best)) / (n_high - len(best))
         packed = pack(sample(data, share))
         if len(packed) <= max_bytes:
-            low, best = share, packed
+            low = share
+            best = packed
         else:
-            high, n_high = share, len(packed)
+            high = share
+            n_high = len(packed)
     if len(best) > max_bytes:
         log.warning("reader: larger than report.reader.max_megabytes, even with one document per test set")
     log.info(

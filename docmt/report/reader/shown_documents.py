@@ -42,7 +42,8 @@ def read_documents(
     src_lang, tgt_lang = languages
     index, reference = read_reference(prefix, languages=(src_lang, tgt_lang))
     source = read_lines(text_path(prefix, src_lang))
-    documents, start = [], 0
+    documents = []
+    start = 0
     for name, length in index:
         end = start + length
         documents.append({"id": name, "src": source[start:end], "ref": reference[start:end], "runs": {}, "trees": {}})
@@ -54,10 +55,10 @@ def read_documents(
                 document["runs"][run] = list(itertools.islice(cells, len(document["src"])))
             meter.add(index.n_sentences)
     for name, paths in trees.items():
-        parsed = {document.id: document for path in paths for document in iterate_discourse(path)}
+        parses = {parse.id: parse for parse in itertools.chain.from_iterable(map(iterate_discourse, paths))}
         for document in documents:
-            if document["id"] in parsed:
-                document["trees"][name] = list_edus(parsed[document["id"]])
+            if document["id"] in parses:
+                document["trees"][name] = list_edus(parses[document["id"]])
     return documents
 
 
@@ -100,7 +101,9 @@ def join_words(words: Sequence[str]) -> str:
     pieces = list(words[:1])
     for before, word in itertools.pairwise(words):
         is_solid = before and word and _is_wide(before[-1]) and _is_wide(word[0])
-        pieces.append(word if is_solid else f" {word}")
+        if not is_solid:
+            pieces.append(" ")
+        pieces.append(word)
     return "".join(pieces)
 
 

@@ -20,21 +20,20 @@ def read_items(suite: Path, probabilities: Mapping[int, Path], *, ties: Ties = "
         (candidate log probabilities in nats, null if infinite).
     """
     scores = {run: read_log_probabilities(path)[0] for run, path in probabilities.items()}
-    return [
-        _facts(item)
-        | {
-            "candidates": item.candidates,
-            "correct": item.correct,
-            "runs": {
-                run: {
-                    "right": is_right(item, of_run, ties=ties),
-                    "scores": [round(score, 3) if isfinite(score) else None for score in of_run[item.id]],
-                }
-                for run, of_run in scores.items()
-            },
-        }
-        for item in read_suite(suite)
-    ]
+    rows = []
+    for item in read_suite(suite):
+        runs = {}
+        for run, of_run in scores.items():
+            right = is_right(item, of_run, ties=ties)
+            rounded = []
+            for score in of_run[item.id]:
+                if isfinite(score):
+                    rounded.append(round(score, 3))
+                else:
+                    rounded.append(None)
+            runs[run] = {"right": right, "scores": rounded}
+        rows.append(_facts(item) | {"candidates": item.candidates, "correct": item.correct, "runs": runs})
+    return rows
 
 
 def read_generative_items(suite: Path, translations: Mapping[int, Path], *, lang: str) -> list[dict[str, Any]]:
@@ -49,19 +48,29 @@ def read_generative_items(suite: Path, translations: Mapping[int, Path], *, lang
     payloads = {run: read_payloads(path, items) for run, path in translations.items()}
     rows = []
     for number, item in enumerate(items):
-        parts = {run: _in_parts(item, of_run[number], lang) for run, of_run in payloads.items()}
-        facts = _facts(item) | {"expected": item.expected, "sentence": item.sentence}
-        facts["reference"] = _in_parts(item, item.reference, lang) if item.reference else None
-        facts["runs"] = {run: {"right": len(text) > 1, "payload": text} for run, text in parts.items()}
-        rows.append(facts)
+        reference = None
+        if item.reference:
+            reference = _in_parts(item, item.reference, lang)
+        runs = {}
+        for run, of_run in payloads.items():
+            parts = _in_parts(item, of_run[number], lang)
+            runs[run] = {"right": len(parts) > 1, "payload": parts}
+        facts = {"expected": item.expected, "sentence": item.sentence, "reference": reference, "runs": runs}
+        rows.append(_facts(item) | facts)
     return rows
 
 
 def _in_parts(item: GenerativeItem, text: str, lang: str) -> list[str]:
     bounds = find_expected(item, text, lang=lang)
-    return [text[: bounds[0]], text[slice(*bounds)], text[bounds[1] :]] if bounds else [text]
+    if bounds is None:
+        return [text]
+    start, end = bounds
+    return [text[:start], text[start:end], text[end:]]
 
 
 def _facts(item: ContrastiveItem | GenerativeItem) -> dict[str, Any]:
     facts = {key: getattr(item, key) for key in ("id", "phenomenon", "distance", "kind", "src")}
-    return facts | {"range": None if item.distance is None else range_of(item.distance)}
+    facts["range"] = None
+    if item.distance is not None:
+        facts["range"] = range_of(item.distance)
+    return facts
