@@ -240,7 +240,4 @@ def measured_values(history: History, name: str) -> pd.Series | None:
     """Return a column's finite values by update, or None without any."""
     series = column(history.table.set_index("step"), name)
     finite = pd.Series(series[np.isfinite(series)])
-    if finite.empty:
-        return None
-    # A training that was resumed logs the updates after its checkpoint twice.
-    return pd.Series(finite[~finite.index.duplicated(keep="last")])
+    return None if finite.empty else finite

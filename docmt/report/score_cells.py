@@ -176,8 +176,8 @@ def add_marks(column: Sequence[ScoreCell], metric: Metric, differences: Differen
         if cell.key is None:
             continue
         cell.test = differences.get((baseline, cell.names["system"], cell.key))
-        is_comparable = not differing and not is_missing(cell.mean)
-        if cell.test and is_comparable and not cell.test.is_zero(metric.digits):
+        is_same_test = not differing and not is_missing(cell.mean)
+        if cell.test and is_same_test and not cell.test.is_zero(metric.digits):
             cell.mark = cell.test.mark
 
 
