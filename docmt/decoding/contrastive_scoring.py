@@ -18,10 +18,10 @@ import torch.nn.functional as F
 
 from docmt.batching import fill_batches
 from docmt.corpora.suite_items import ContrastiveItem
-from docmt.decoding.beam_search import TargetSymbols
 from docmt.decoding.decoding_model import DecodingModel, prepare_model, prepare_search
 from docmt.decoding.prefix_sharing import PrefixSharing, SharedLayout, n_shared_inputs
 from docmt.decoding.settings import SMOOTHING, ContrastScore, DecodingSettings
+from docmt.decoding.target_streams import TargetSymbols
 from docmt.decoding.translation import Translator, align_trees, bundled_trees, slice_trees
 from docmt.decoding.two_pass_search import TwoPassSearch
 from docmt.discourse.discourse_documents import DiscourseDocument
