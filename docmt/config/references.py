@@ -122,5 +122,7 @@ def _check_name(
         row = readable_corpus(config, corpus)
         names = [name for name in row.splits if fits(row.format_of(name))]
     if split not in names:
-        hint = nearest(split, names) if names else "it has none"
+        hint = "it has none"
+        if names:
+            hint = nearest(split, names)
         raise UserError(f"{where}: corpus {corpus!r} has no {what} {split!r}; {hint}")

@@ -219,7 +219,9 @@ class SearchRecord:
     """
 
     def __init__(self, n_instances: int, beam: int, n_symbols: int, length_penalty: float) -> None:
-        self.beam, self.n_symbols, self.length_penalty = beam, n_symbols, length_penalty
+        self.beam = beam
+        self.n_symbols = n_symbols
+        self.length_penalty = length_penalty
         self.endings: list[list[Ending]] = [[] for _ in range(n_instances)]
         self.best = np.full(n_instances, -np.inf)
         self.is_done = np.zeros(n_instances, dtype=bool)

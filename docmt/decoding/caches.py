@@ -373,7 +373,8 @@ def make_source_cache(
     """Return the cache for all layers with a pattern, with the dtype and device of `like`."""
     pattern = members[0].pattern
     grouping = layout.grouping(slot, pattern)
-    n_groups, n_instances = len(grouping.key_lengths_G), len(layout.sentences_B)
+    n_groups = len(grouping.key_lengths_G)
+    n_instances = len(layout.sentences_B)
     # Keys are stored per instance, or per group where rows have copies.
     unit_of = np.arange(n_groups)
     group_of = None
@@ -408,7 +409,8 @@ def make_source_cache(
 
     index_Q = pad(rows)
     distances_Q = list(map(pad, distances))
-    heads, inner = members[0].heads, members[0].out.in_features
+    heads = members[0].heads
+    inner = members[0].out.in_features
     keys_values = like.new_empty(len(members), 2, len(lengths), heads, longest, inner // heads)
     for number, part in enumerate(members):
         keys_MHK, values_MHK = part.project_memory(memory_MD)

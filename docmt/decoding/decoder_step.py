@@ -41,7 +41,9 @@ class DecoderStep:
     """The decoder layers with the caches in one search: for self-attention (trees) and cross-attention."""
 
     def __init__(self, compiled: Any, trees: Sequence[PrefixTree], caches: Sequence[SourceKVCache]) -> None:
-        self.run, self.trees, self.caches = compiled.run, trees, caches
+        self.run = compiled.run
+        self.trees = trees
+        self.caches = caches
 
     @classmethod
     def of(

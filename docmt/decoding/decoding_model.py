@@ -36,7 +36,8 @@ class FusedProjections:
 
     def __init__(self, attention: Attention, n_outputs: int, make: MakeMatmul) -> None:
         members = parts(attention)
-        heads, inner = members[0].heads, members[0].out.in_features
+        heads = members[0].heads
+        inner = members[0].out.in_features
         weights = []
         biases = []
         for part in members:

@@ -25,7 +25,8 @@ class FloatMatmul:
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         self.out_features, self.in_features = weight.shape
-        self.weight, self.bias = weight.detach(), None if bias is None else bias.detach()
+        self.weight = weight.detach()
+        self.bias = None if bias is None else bias.detach()
         self.is_packed = weight.is_cpu and weight.dtype == torch.float32 and torch.backends.mkldnn.is_available()
         if self.is_packed:
             # In the order in which oneDNN reads it, as inductor does with constant weights.

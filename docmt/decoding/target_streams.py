@@ -59,7 +59,8 @@ class TargetStream(ABC):
     def __init__(
         self, sentences_B: np.ndarray, generated: list[int], symbols: TargetSymbols, beam: int, device: torch.device
     ) -> None:
-        self.generated, self.symbols = generated, symbols
+        self.generated = generated
+        self.symbols = symbols
         self.tokens_BM = torch.full((len(sentences_B), beam), symbols.start, device=device)
         self.sentences_BM = torch.from_numpy(sentences_B).to(device)[:, None].repeat(1, beam)
 

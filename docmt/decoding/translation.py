@@ -137,7 +137,8 @@ class Translator:
     ) -> None:
         settings = settings or DecodingSettings()
         self.with_trees = with_trees and trained.discourse is not None and trained.model.settings.needs_trees
-        self.trained, self.settings = trained, settings
+        self.trained = trained
+        self.settings = settings
         self.counts = TranslationCounts()
         least = GPU_BATCH_TOKENS if device == "cuda" else 0
         self.batch_tokens = batch_tokens or max(settings.max_batch_tokens, least)
