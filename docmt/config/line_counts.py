@@ -85,7 +85,10 @@ def check_line_counts(study: Study) -> None:
     for dataset, row in config.datasets.items():
         for test in row.test:
             key = f"{dataset}/{test}"
-            outputs = [system.hypotheses[key] for system in config.systems.values() if key in system.hypotheses]
+            outputs = []
+            for system in config.systems.values():
+                if key in system.hypotheses:
+                    outputs.append(system.hypotheses[key])
             references = [Path(file) for file in row.references.get(test, ())]
             scores: dict[str, list[tuple[str, Path]]] = {}
             for metric, tests in config.evaluation.external.items():

@@ -78,7 +78,9 @@ def check_suite(config: Config, reference: str, *, languages: tuple[str, str], w
     """Raise UserError unless `reference` names a contrastive or generative test set for this direction."""
     corpus = reference.split("/")[0]
     row = config.corpora.controlled.get(corpus)
-    generated = NESTED_SUITES if row is not None and row.generator == "nested" else CONTROLLED_SUITES
+    generated = CONTROLLED_SUITES
+    if row is not None and row.generator == "nested":
+        generated = NESTED_SUITES
     what = "contrastive test set"
     _check_name(
         config, reference, generated=generated, fits=lambda form: isinstance(form, SuiteFormat), where=where, what=what

@@ -89,7 +89,9 @@ def _published_size(config: Config, system: str, *, where: str) -> dict[str, Any
         )
     folder = Path(published_folder(name))
     if not (folder / CONFIG).is_file():
-        hint = f"docmt models fetch --model {name}" if is_in_catalog(name) else "give its folder as text.pretrained"
+        hint = "give its folder as text.pretrained"
+        if is_in_catalog(name):
+            hint = f"docmt models fetch --model {name}"
         raise UserError(f"{where}: {folder / CONFIG}: no such file, so the model size is unknown: {hint}, or set size")
     return read_settings(folder).model_dump(include={*SAME, "dropout"}) | {"positions": "sentence"}
 

@@ -213,7 +213,8 @@ class _Transfer:
             raise _TemporaryError(f"{self.url}: HTTP 416, the partial file does not match")
         if status in TEMPORARY_STATUS:
             seconds = response.headers.get("Retry-After", "")
-            raise _TemporaryError(f"{self.url}: HTTP {status}", float(seconds) if seconds.isdecimal() else 0.0)
+            wait_seconds = float(seconds) if seconds.isdecimal() else 0.0
+            raise _TemporaryError(f"{self.url}: HTTP {status}", wait_seconds)
         if status not in (200, 206):
             raise AddressError(f"{self.url}: HTTP {status}")
 

@@ -30,6 +30,8 @@ IDS = ("id", "document", "document_id", "doc", "doc_id", "docid", "dialogue", "d
 """Usual names of columns."""
 OPUS_XML = re.compile(r"\s*(<\?xml[^>]*>)?\s*(<!DOCTYPE cesAlign|<(cesAlign|letsmt|text|document)\b)", re.IGNORECASE)
 """Beginnings of OPUS files with alignments or sentences."""
+SEGMENTS = re.compile(r"<(\?xml|!doctype|(src|ref|tst)set|mteval|doc)\b", re.IGNORECASE)
+"""Beginnings of files for the format `segments`."""
 BY_SUFFIX = {".tmx": "tmx", ".jsonl": "jsonl", ".parquet": "parquet", ".xml": "wmt_xml"}
 
 
@@ -220,7 +222,7 @@ def _format_of_sides(paths: Sequence[Path]) -> dict[str, Any]:
         return {"reader": "srt_pairs"}
     if any(map(is_pattern, paths)):
         return {"reader": "document_files"}
-    if all(re.match(r"<(\?xml|!doctype|(src|ref|tst)set|mteval|doc)\b", head, re.IGNORECASE) for head in heads):
+    if all(map(SEGMENTS.match, heads)):
         return {"reader": "segments"}
     if all(head == "<d>" for head in heads):
         return {"reader": "marked_lines"}

@@ -218,7 +218,9 @@ class TargetScorer:
         start = 0
         for count in counts:
             end = start + count
-            trees = None if candidate.trees is None else slice_trees(candidate.trees, start, end, marks)
+            trees = None
+            if candidate.trees is not None:
+                trees = slice_trees(candidate.trees, start, end, marks)
             pair = src[start:end], tgt[start:end]
             if context == "joined":
                 pair = [self.trained.marks.join(pair[0], "src")], [self.trained.marks.join(pair[1], "tgt")]
@@ -249,7 +251,11 @@ class TargetScorer:
 
     def _draft(self, model: DecodingModel, instances: Sequence[ScoredInstance]) -> None:
         """Draft the sources that have no drafts yet, all sentences side by side."""
-        sources = {instance.source: instance.src for instance in instances if instance.source not in self._drafted}
+        sources = {}
+        for instance in instances:
+            source = instance.source
+            if source not in self._drafted:
+                sources[source] = instance.src
         if not sources:
             return
         sentences = list(chain.from_iterable(sources.values()))
@@ -332,7 +338,9 @@ def score_suite(
         raise UserError("the trees do not match the items of the test set in this order: parse the test set again")
     candidates = []
     for number, item in enumerate(items):
-        aligned = None if trees is None else align_trees(trees[number], item.src, scorer.trained)
+        aligned = None
+        if trees is not None:
+            aligned = align_trees(trees[number], item.src, scorer.trained)
         for tgt in item.candidates:
             candidates.append(Candidate(item.src, tgt, aligned, item.candidates, item.is_prefix))
     scores = iter(scorer.score(candidates))

@@ -296,12 +296,16 @@ class Translator:
         self.counts.sentences += len(sentences)
         self.counts.subwords += sum(costs) - sum(self.model.settings.n_src_boundaries) * len(sentences)
         self.counts.unknown += sum(int((sentence == UNK).sum()) for sentence in sentences)
-        aligned = None if discourse is None else align_trees(discourse, document, self.trained)
+        aligned = None
+        if discourse is not None:
+            aligned = align_trees(discourse, document, self.trained)
         marks = self.trained.model.settings.n_src_boundaries
         start = 0
         for count in self.trained.split(costs, context=self.settings.context):
             end = start + count
-            trees = None if aligned is None else slice_trees(aligned, start, end, marks)
+            trees = None
+            if aligned is not None:
+                trees = slice_trees(aligned, start, end, marks)
             yield Source(sentences[start:end], trees)
             start = end
 

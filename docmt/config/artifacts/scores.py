@@ -59,17 +59,22 @@ def scores(study: Study, dataset: str, system: str, seed: str) -> Artifact:
 def comet(study: Study, dataset: str, system: str, seed: str, split: str) -> Artifact:
     """COMET scores of a run on a test split."""
     settings = study.config.evaluation.comet
+    file = ""
+    context = 0
+    if settings is not None:
+        file = settings.model_file
+        context = settings.context
     run = {"dataset": dataset, "system": system, "seed": int(seed)}
     return Artifact(
         [f"{run_folder(dataset, system, seed)}/scores/{COMET_PREFIX}{split}.json"],
         {
             "texts": dataset_split(study, dataset, split),
             "hypotheses": hypotheses(study, dataset, system, seed, split),
-            "model": UserFile.at(settings.model_file if settings else "", where="config.evaluation.comet.checkpoint"),
+            "model": UserFile.at(file, where="config.evaluation.comet.checkpoint"),
         },
         {
             "metric": COMET,
-            "context": settings.context if settings else 0,
+            "context": context,
             "test": split.removeprefix("test_"),
             **run,
             **language_pair(study, dataset),

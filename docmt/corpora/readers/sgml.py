@@ -243,7 +243,8 @@ def _without_sections(text: str) -> Iterator[str]:
     while opening:
         start = opening.end()
         is_comment = opening[0] == "<!--"
-        end = text.find("-->" if is_comment else "]]>", start)
+        mark = "-->" if is_comment else "]]>"
+        end = text.find(mark, start)
         if end < 0:
             break
         yield text[position : opening.start()]

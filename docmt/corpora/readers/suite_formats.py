@@ -107,7 +107,9 @@ class BawdenSuite(SuiteFormat):
                         candidates = [pair[kind], pair["incorrect"]]
                         name = f"{phenomenon}/{number:05d}"
                         item = _contrastive(name, src, candidates, correct=0, distance=1, where=where)
-                        yield item | {"kind": kind if "trg" in block else block.get("type")}
+                        if "trg" not in block:
+                            kind = block.get("type")
+                        yield item | {"kind": kind}
                 except (KeyError, TypeError, AttributeError):
                     raise UserError(f"{where}: `src` and `trg` (or `examples` with them) are missing") from None
 

@@ -118,7 +118,8 @@ class DialogueCsv(NamedColumns):
                 if len(row) != len(header):
                     raise UserError(f"{path}: line {number} has {len(row)} cells, but the header has {len(header)}")
                 *names, source, target = (row[cell] for cell in cells)
-                rows.append((number, names[0] if names else f"{len(rows) + 1:08d}", (source, target)))
+                name = names[0] if names else f"{len(rows) + 1:08d}"
+                rows.append((number, name, (source, target)))
         except csv.Error as error:
             raise UserError(f"{path}: line {reader.line_num} is not CSV ({error})") from None
         return _documents(rows, path, if_empty="contains no sentences")
