@@ -87,7 +87,7 @@ class IncrementalDecoder:
                 tree = PerSentencePrefixTree(layout, layout.settings.n_before, tree_shape(members), like=self.like)
                 self.trees.append(tree)
                 self.reader.trees |= _places(tree, members)
-        # All that advances in a step, before the first layer.
+        # Caches that get the sentences of the rows at the start of a step.
         self.states: list[PrefixTree | SourceKVCache | StepContextReader] = [*self.trees, *self.caches]
         if self.reader is not None:
             self.states.append(self.reader)
