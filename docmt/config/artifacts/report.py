@@ -142,21 +142,19 @@ def report(study: Study) -> Artifact:
             segmenters[row.segmenter] = segmenter_evaluation(study, row.segmenter)
         if row.parser in config.discourse.parsers:
             parsers[row.parser] = parser_evaluation(study, row.parser)
-    with_instances = []
-    generated = []
+    generated = [name for name in config.datasets if is_generated(config, name)]
+    instance_counts = []
     choices: dict[str, dict[str, str]] = {}
     for name, row in config.datasets.items():
         # Instances are built only where systems are trained, not for datasets whose translations the user supplies.
         if dataset_instances(config, name):
-            with_instances.append(name)
-        if is_generated(config, name):
-            generated.append(name)
+            instance_counts.append(instance_statistics(study, name))
         for suite in row.suite_names():
             choices[f"{name}/{suite}"] = suite_choices(config, row.suite_reference(suite))
     inputs = {
         "scores": scores_table(study, "report"),
         "histories": _histories(study, trained_runs(study)),
-        "statistics": [instance_statistics(study, name) for name in with_instances],
+        "statistics": instance_counts,
         "overlaps": [overlap(study, name) for name in config.datasets],
         "counts": text_counts(study),
         "roundtrips": [roundtrip(study, name) for name in config.datasets],
