@@ -142,7 +142,9 @@ def _finished_checkpoints(run: Path) -> Path | None:
     if not (run / "model.pt").exists() or not checkpoints.is_dir() or checkpoints.is_symlink():
         return None
     folders = [path for path in checkpoints.iterdir() if path.is_dir() and not path.is_symlink()]
-    only = folders[0].name if len(folders) == 1 else None
+    only = None
+    if len(folders) == 1:
+        only = folders[0].name
     name = read_facts(job_facts_path(run / "model.pt")).get("checkpoints", only)  # of any type in a damaged file
     for folder in folders:
         if folder.name == name:

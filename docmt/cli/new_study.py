@@ -96,7 +96,9 @@ class NewStudy:
         forms: dict[str, list[str]] = {}
         for name, split in splits.items():
             settings = _settings_of(split.form)
-            form_text = split.form.reader if len(settings) == 1 else _flow(settings)
+            form_text = split.form.reader
+            if len(settings) != 1:
+                form_text = _flow(settings)
             forms.setdefault(form_text, []).append(name)
         languages_origin = "" if languages else " (guessed; --languages overrides)"
         format_origin = "" if form else " (guessed; --format overrides)"
@@ -108,18 +110,19 @@ class NewStudy:
         sizes = next(sizes for most, sizes in SIZES if rows[0]["sentences"] <= most)
         lines = []
         for name, split in splits.items():
-            row: dict[str, Any] = {"files": {role: _path_in(path, folder) for role, path in split.files.items()}}
+            files = {role: _path_in(path, folder) for role, path in split.files.items()}
+            row: dict[str, Any] = {"files": files}
             if split.form != train.form:
                 row["format"] = _settings_of(split.form)
             lines.append(f"        {name}: {_flow(row)}")
         text: dict[str, Any] = {"bpe_merges": sizes["merges"]}
         if not LANGUAGES.issuperset(pair):
             text = {"tokenization": "sentencepiece", "truecase": False, "sentencepiece_size": sizes["merges"]}
-        evaluation: dict[str, Any] = {}
+        evaluation = ""
         try:
             check_target_language(EvaluationSettings(), pair[1])
         except UserError as problem:
-            evaluation = {"bleu_tokenizer": "char"}
+            evaluation = f"evaluation: {_flow({'bleu_tokenizer': 'char'})}\n"
             self.warnings.append(f"BLEU counts characters: {problem}")
         self.yaml = STUDY.substitute(
             sizes,
@@ -127,7 +130,7 @@ class NewStudy:
             format=_flow(_settings_of(train.form)),
             splits="\n".join(lines),
             text=_flow(text),
-            evaluation=f"evaluation: {_flow(evaluation)}\n" if evaluation else "",
+            evaluation=evaluation,
             every=sizes["steps"] // 3,
             half=sizes["more"] // 2,
             src=_flow(pair[0]),

@@ -124,9 +124,10 @@ def run(
             print("", *facts, sep="\n")
         return
     has_format = any(parsed.get(name) for name in MESSAGE_OPTIONS)
+    job_lines = "" if has_format else "1"
     sys.stdout.flush()
     # Replace this process, so that Ctrl-C and cluster signals only reach Snakemake.
-    os.execve(sys.executable, call, {**os.environ, JOB_LINES: "" if has_format else "1"})
+    os.execve(sys.executable, call, {**os.environ, JOB_LINES: job_lines})
 
 
 def _check_targets(targets: Sequence[str], study: Study) -> None:
@@ -147,7 +148,8 @@ def _write_merged(values: Mapping[str, Any], head: Mapping[str, Any], directory:
             f"{directory / MERGED}: Snakemake is running in this folder, with this file: wait until it has ended. If "
             "it was killed, remove its lock with --unlock"
         )
-    merged = (directory / (MERGED_DRY_RUN if is_dry else MERGED)).absolute()
+    name = MERGED_DRY_RUN if is_dry else MERGED
+    merged = (directory / name).absolute()
     with atomic_writer(merged, checksum=False) as file:
         file.write(f"{MERGED_HEAD}{json.dumps(head, ensure_ascii=False)}\n")
         yaml.safe_dump(values, file, sort_keys=False, allow_unicode=True, width=120)
@@ -173,7 +175,9 @@ def _print_plan(call: Sequence[str], study: Study) -> set[str]:
         reasons.setdefault(job.rule, []).append(shorten_reason(job.reason, makers))
     unknown = re.search(r"^No rule to produce (\S+)", done.stdout, re.MULTILINE)
     if unknown:
-        files = [file for artifact in all_artifacts(study) for file in artifact.files]
+        files: list[str] = []
+        for artifact in all_artifacts(study):
+            files += artifact.files
         raise UserError(f"target {unknown[1]!r}: not a file of this study; {nearest(unknown[1], files)}")
     if done.returncode:
         sys.stderr.write(done.stdout)
@@ -210,7 +214,10 @@ def shorten_reason(reason: str, makers: Mapping[str, str]) -> str:
     if is_changed:
         old = dict(SETTING.findall(before))
         new = dict(SETTING.findall(now))
-        changes = [f"{key} {old.get(key)} → {new.get(key)}" for key in old | new if old.get(key) != new.get(key)]
+        changes = []
+        for key in old | new:
+            if old.get(key) != new.get(key):
+                changes.append(f"{key} {old.get(key)} → {new.get(key)}")
         text = f"changed: {', '.join(changes) or 'settings or data of an earlier stage'}"
     elif rules:
         text = f"after {', '.join(rules)}"
@@ -232,7 +239,9 @@ def _refuse_configuration(options: list[str], files: list[Path]) -> None:
         name, _, value = option.partition("=")
         # Snakemake accepts abbreviated long options, and values right after short options.
         if re.fullmatch(r"--conf\S*|--sn\S*|-C\S*|-s\S*", name):
-            words = " ".join(map(str, files)) or (value if value.endswith((".yaml", ".yml")) else "my.yaml")
+            words = " ".join(map(str, files))
+            if not words:
+                words = value if value.endswith((".yaml", ".yml")) else "my.yaml"
             raise UserError(
                 f"{name}: use `docmt run {words}`, and --set KEY=VALUE for changes; {name} is an option of `snakemake`"
             )

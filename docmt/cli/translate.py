@@ -74,7 +74,9 @@ def translate(
         precision: matrix product precision. `float32` is exact. Default: as in --settings, otherwise the fastest
             measured on this CPU.
     """
-    tree_file = None if discourse in (None, "auto", "none") else Path(discourse)
+    tree_file = None
+    if discourse not in (None, "auto", "none"):
+        tree_file = Path(discourse)
     if context == "none" and discourse not in (None, "none"):
         raise UserError(
             "--context none and --discourse: separate sentences have no document trees; pass only one of the two"
@@ -106,7 +108,8 @@ def translate(
             checksums.record_file(target, suffix=checksums.EDITABLE)
         else:
             sys.stdout.writelines(line + "\n" for line in translated)
-        _summarize(translator, f"{target}: " if len(files) > 1 else "")
+        where = f"{target}: " if len(files) > 1 else ""
+        _summarize(translator, where)
 
 
 def _load(file: Path, source_lang: str | None, target_lang: str | None, discourse: str | None) -> "TrainedModel":
@@ -204,10 +207,13 @@ def _translate_lines(translator: "Translator", lines: list[str], context: Contex
         if is_blank:
             continue
         if context == "none":
-            documents += [[row] for row in rows]
+            for row in rows:
+                documents.append([row])
         else:
             documents.append(list(rows))
-    texts = [[lines[i] for i in rows] for rows in documents]
+    texts = []
+    for rows in documents:
+        texts.append([lines[row] for row in rows])
     document_trees = read_discourse(trees) if trees else None
     translated = translator.translate_documents(texts, document_trees)
     output = [""] * len(lines)

@@ -28,12 +28,18 @@ def describe_by_hand(study: Study, planned: Container[str] | None = None, *, fol
         folders = [out]
         if mirror:
             folders.append(Path(mirror, entry.family.mirror_folder))
-        manual_files = [name for name in entry.file_names([split]) if not entry.family.files[name].addresses]
-        if not all(any(mirrored(folder, name) for folder in folders) for name in manual_files):
+        is_missing = False
+        for name in entry.file_names([split]):
+            if not entry.family.files[name].addresses and not any(mirrored(folder, name) for folder in folders):
+                is_missing = True
+        if is_missing:
             missing.setdefault((corpus, str(folder / out.parent)), []).append(split)
     if not missing:
         return []
-    splits = [f"{corpus}/{split}" for (corpus, _), of_corpus in missing.items() for split in of_corpus]
+    splits = []
+    for (corpus, _), of_corpus in missing.items():
+        for split in of_corpus:
+            splits.append(f"{corpus}/{split}")
     lines = [f"by hand: {', '.join(sorted(splits))}. To print what to obtain, and where to put it:"]
     for (corpus, corpus_folder), of_corpus in sorted(missing.items()):
         command = f"docmt corpora fetch --corpus {corpus} --splits $split --out {corpus_folder}/$split"

@@ -55,11 +55,14 @@ def _catalog_sources(artifacts: Iterable[Artifact]) -> list[str]:
     sources = []
     for corpus, of_corpus in splits.items():
         entry = find_corpus(corpus)
-        is_manual = not all(entry.family.files[name].addresses for name in entry.file_names(of_corpus))
-        sources.append(f"{corpus} ({'by hand' if is_manual else 'download'}, {entry.family.terms})")
+        way = "by hand"
+        if all(entry.family.files[name].addresses for name in entry.file_names(of_corpus)):
+            way = "download"
+        sources.append(f"{corpus} ({way}, {entry.family.terms})")
     for name in models:
         entry = load_models()[name]
-        sources.append(f"{name} ({'download' if entry.url else 'by hand'}, {entry.terms})")
+        way = "download" if entry.url else "by hand"
+        sources.append(f"{name} ({way}, {entry.terms})")
     return sources
 
 
@@ -77,8 +80,12 @@ def _describe_updates(config: Config, runs: list[Run]) -> str:
 
 def _update_limits(config: Config, runs: list[Run]) -> list[int]:
     """Return the maximum numbers of updates that the configuration sets."""
-    limits = [training_settings(config, run.system).max_steps for run in runs]
-    return [limit for limit in limits if limit is not None]
+    limits = []
+    for run in runs:
+        limit = training_settings(config, run.system).max_steps
+        if limit is not None:
+            limits.append(limit)
+    return limits
 
 
 def _describe_gpus(config: Config, runs: list[Run]) -> str:
@@ -99,7 +106,9 @@ def _count_bytes(config: Config, run: Run) -> float:
     settings = model_settings(config, run.system)
     text = text_settings(config, run.dataset)
     row = config.systems[run.system]
-    n_checkpoints = config.training[row.recipe].keep_checkpoints if row.recipe else 0
+    n_checkpoints = 0
+    if row.recipe:
+        n_checkpoints = config.training[row.recipe].keep_checkpoints
     if text.pretrained in load_models():
         n_bytes = 1e6 * load_models()[text.pretrained].megabytes
     else:

@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from itertools import chain
 from pathlib import Path
 
 from docmt import paths
@@ -42,7 +41,8 @@ def check_corpora(study: Study) -> None:
         if corpus not in study.config.corpora.custom or (corpus, split) in checked:
             continue
         checked.add((corpus, split))
-        row, where = readable_corpus(study.config, corpus), f"config.corpora.custom.{corpus}"
+        row = readable_corpus(study.config, corpus)
+        where = f"config.corpora.custom.{corpus}"
         if artifact.declaration == "corpus_suite":
             convert_suite(row, split, folder=CORPUS_FOLDER, where=where)
         elif not _is_large_and_aligned(row, split):
@@ -53,10 +53,16 @@ def check_corpora(study: Study) -> None:
 
 def _is_large_and_aligned(corpus: ReadableCorpus, split: str) -> bool:
     """True if files of a split are large, and both sides have as many lines, with or without empty lines."""
-    files = {role: matching_files(Path(pattern)) for role, pattern in corpus.splits[split].files.items()}
-    if sum(path.stat().st_size for _, path in chain.from_iterable(files.values())) <= READ_BYTES:
+    files = {}
+    n_bytes = 0
+    for role, pattern in corpus.splits[split].files.items():
+        files[role] = matching_files(Path(pattern))
+        for _, path in files[role]:
+            n_bytes += path.stat().st_size
+    if n_bytes <= READ_BYTES:
         return False
-    counts = []
+    totals: set[int] = set()
+    totals_without_empty: set[int] = set()
     for side in filter(files.__contains__, corpus.languages):
         n_lines: Counter[bool] = Counter()
         try:
@@ -64,9 +70,10 @@ def _is_large_and_aligned(corpus: ReadableCorpus, split: str) -> bool:
                 n_lines.update(bool(line.strip()) for line in iterate_lines(path))
         except UserError:  # not text, which the reader accepts or refuses
             return False
-        counts.append(n_lines)
+        totals.add(n_lines.total())
+        totals_without_empty.add(n_lines[True])
     # Numbers of empty lines between documents can differ.
-    return len({n_lines.total() for n_lines in counts}) <= 1 or len({n_lines[True] for n_lines in counts}) == 1
+    return len(totals) <= 1 or len(totals_without_empty) == 1
 
 
 def check_line_counts(study: Study) -> None:
@@ -78,20 +85,27 @@ def check_line_counts(study: Study) -> None:
     for dataset, row in config.datasets.items():
         for test in row.test:
             key = f"{dataset}/{test}"
-            outputs = [system.hypotheses[key] for system in config.systems.values() if key in system.hypotheses]
+            outputs = []
+            for system in config.systems.values():
+                if key in system.hypotheses:
+                    outputs.append(system.hypotheses[key])
             references = [Path(file) for file in row.references.get(test, ())]
             scores: dict[str, list[tuple[str, Path]]] = {}
             for metric, tests in config.evaluation.external.items():
-                scores[metric] = [(system, Path(file)) for system, file in tests.get(key, {}).items()]
-            needs_content = outputs or references or any(scores.values())
-            content = _read_test(study, dataset, test) if needs_content else None
-            if content is not None:
-                index, reference = content
-                read_more_references(references, index, reference)
-                for file in outputs:
-                    read_user_hypotheses(Path(file), index, reference, tgt_lang=row.tgt_lang)
-                for metric, files in scores.items():
-                    read_metric_scores(metric, files, index)
+                scores[metric] = []
+                for system, file in tests.get(key, {}).items():
+                    scores[metric].append((system, Path(file)))
+            if not outputs and not references and not any(scores.values()):
+                continue
+            content = _read_test(study, dataset, test)
+            if content is None:
+                continue
+            index, reference = content
+            read_more_references(references, index, reference)
+            for file in outputs:
+                read_user_hypotheses(Path(file), index, reference, tgt_lang=row.tgt_lang)
+            for metric, files in scores.items():
+                read_metric_scores(metric, files, index)
         for suite in row.suite_names():
             key = f"{dataset}/{suite}"
             corpus, split = row.suite_reference(suite).split("/")

@@ -131,7 +131,8 @@ def read_change(change: str) -> dict[str, Any]:
     try:
         value = parse_yaml(text, where=key)
     except UserError:
-        value, equals = None, ""
+        value = None
+        equals = ""
     if not equals or not re.fullmatch(r"[^.\s]+(\.[^.\s]+)*", key):
         raise UserError(f"--set {change}: expected KEY=VALUE, for example decoding.beam_size=4")
     # In YAML 1.1, 1e-4 is text. Here it can only be a number.

@@ -47,7 +47,8 @@ def replace_manual(page: str, *, where: str) -> str:
 
 def _section(path: str, classes: list[type[BaseModel]]) -> str:
     # Alternative classes in one place list what they share first, so that each key is explained once.
-    lines = [f"## `{path}`" if path else "## Sections", ""]
+    title = f"`{path}`" if path else "Sections"
+    lines = [f"## {title}", ""]
     if path.startswith(FOLDED):
         for cls in classes:
             defaults = []
@@ -58,7 +59,10 @@ def _section(path: str, classes: list[type[BaseModel]]) -> str:
             lines += [f"{_one_line(cls.__doc__)} {', '.join(defaults)}", ""]
         return "\n".join(lines)
     descriptions = [list(_keys(cls)) for cls in classes]
-    shared = [text for text in descriptions[0] if all(text in texts for texts in descriptions)]
+    shared = []
+    for text in descriptions[0]:
+        if all(text in texts for texts in descriptions):
+            shared.append(text)
     if len(classes) == 1:
         if path:
             lines += [_one_line(classes[0].__doc__), ""]
@@ -68,7 +72,9 @@ def _section(path: str, classes: list[type[BaseModel]]) -> str:
     for cls, texts in zip(classes, descriptions, strict=True):
         heading = [f"`{name}: {value}`" for name, value in fixed_values(cls).items()]
         lines.append(f"- {': '.join([*heading, _one_line(cls.__doc__)])}")
-        lines += [f"  {text}" for text in texts if text not in shared]
+        for text in texts:
+            if text not in shared:
+                lines.append(f"  {text}")
     return "\n".join([*lines, ""])
 
 
@@ -101,7 +107,9 @@ def _default(field: FieldInfo) -> str:
 def _schema_type(schema: dict[str, Any], definitions: dict[str, Any]) -> str:
     """Return a type in plain words, from its JSON schema."""
     if "$ref" in schema:
-        return "section" if "properties" in definitions[schema["$ref"].split("/")[-1]] else "text"
+        if "properties" in definitions[schema["$ref"].split("/")[-1]]:
+            return "section"
+        return "text"
     if "enum" in schema:
         return "one of " + ", ".join(f"`{value}`" for value in schema["enum"])
     if "const" in schema:
@@ -119,5 +127,8 @@ def _schema_type(schema: dict[str, Any], definitions: dict[str, Any]) -> str:
         return "mapping"
     names = {"integer": "integer", "string": "text", "boolean": "boolean"}
     words = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
-    bounds = [f"{sign} {schema[key]:g}" for key, sign in words.items() if key in schema]
+    bounds = []
+    for key, sign in words.items():
+        if key in schema:
+            bounds.append(f"{sign} {schema[key]:g}")
     return " ".join([names.get(str(kind), str(kind or "any")), ", ".join(bounds)]).rstrip()

@@ -18,7 +18,9 @@ def paper_columns(config: Config, system: str) -> dict[str, str]:
     if row.has_user_output:
         return {}
     if row.is_published:
-        return {"Input": "windows" if decoding_settings(config, system).context == "joined" else "sentences"}
+        if decoding_settings(config, system).context == "joined":
+            return {"Input": "windows"}
+        return {"Input": "sentences"}
     trainings = [training_settings(config, name) for name in training_chain(config, system)]  # the last one first
     facts = {
         "Bi-sent": NO,

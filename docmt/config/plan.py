@@ -226,7 +226,8 @@ class Plan:
         """Pattern for datasets with filters. It only matches paths to filtered parts."""
         patterns = []
         for name, row in self.config.datasets.items():
-            patterns += [rf"{name}(?=/corpora/[^/]+/{part}\.)" for part in row.filters]
+            for part in row.filters:
+                patterns.append(rf"{name}(?=/corpora/[^/]+/{part}\.)")
         return wildcard_regex(patterns)
 
     def generator_pattern(self, generator: str) -> str:

@@ -78,7 +78,9 @@ def check_suite(config: Config, reference: str, *, languages: tuple[str, str], w
     """Raise UserError unless `reference` names a contrastive or generative test set for this direction."""
     corpus = reference.split("/")[0]
     row = config.corpora.controlled.get(corpus)
-    generated = NESTED_SUITES if row is not None and row.generator == "nested" else CONTROLLED_SUITES
+    generated = CONTROLLED_SUITES
+    if row is not None and row.generator == "nested":
+        generated = NESTED_SUITES
     what = "contrastive test set"
     _check_name(
         config, reference, generated=generated, fits=lambda form: isinstance(form, SuiteFormat), where=where, what=what
@@ -122,5 +124,7 @@ def _check_name(
         row = readable_corpus(config, corpus)
         names = [name for name in row.splits if fits(row.format_of(name))]
     if split not in names:
-        hint = nearest(split, names) if names else "it has none"
+        hint = "it has none"
+        if names:
+            hint = nearest(split, names)
         raise UserError(f"{where}: corpus {corpus!r} has no {what} {split!r}; {hint}")

@@ -77,8 +77,11 @@ def _check_curves(config: Config, curves: CurveFigure, *, where: str) -> None:
 def _check_columns(config: Config, tests: dict[str, None]) -> None:
     """Raise UserError when a table or figure shows a test or metric that does not exist, or is not computed."""
     report = config.report
-    layouts: dict[str, PaperTable | ScoreFigure] = {f"tables.{name}": table for name, table in report.tables.items()}
-    layouts |= {f"figures.{name}": figure for name, figure in report.figures.items()}
+    layouts: dict[str, PaperTable | ScoreFigure] = {}
+    for name, table in report.tables.items():
+        layouts[f"tables.{name}"] = table
+    for name, figure in report.figures.items():
+        layouts[f"figures.{name}"] = figure
     for metric in report.metrics:
         where = "config.report.metrics"
         look_up(METRICS | config.evaluation.external, metric, where=where, what="metric")
@@ -120,7 +123,8 @@ def _tests(config: Config, dataset: str) -> list[str]:
 
 def _has_score(config: Config, run: Run, test: str, metric: str) -> bool:
     """True if a run has a computed metric on a test set or suite."""
-    system, row = config.systems[run.system], config.datasets[run.dataset]
+    system = config.systems[run.system]
+    row = config.datasets[run.dataset]
     if metric in config.evaluation.external:
         names = config.evaluation.external[metric].get(f"{run.dataset}/{test}", {})
         return any(name in names for name in run_names(run))
@@ -134,7 +138,8 @@ def _has_score(config: Config, run: Run, test: str, metric: str) -> bool:
     if metric in OF_REFERENCES and not has_cxmi(config, run.system):
         return False
     if system.has_user_output:
-        return f"{run.dataset}/{test}" in (system.log_probabilities if is_suite else system.hypotheses)
+        outputs = system.log_probabilities if is_suite else system.hypotheses
+        return f"{run.dataset}/{test}" in outputs
     # Sentences of a free target stream have no counterparts in the reference.
     is_aligned = model_settings(config, run.system).target_stream == "aligned"
     return is_aligned or METRICS[metric].unit != "sentences"
@@ -148,8 +153,10 @@ def claim_runs(config: Config, claim: Claim) -> list[Run]:
 
 def _claim_dataset(config: Config, claim: Claim, dataset: str | None) -> str | None:
     """Return a comparison's dataset. Defaults: the claim's dataset, then the study's only dataset."""
-    only = next(iter(config.datasets)) if len(config.datasets) == 1 else None
-    return dataset or claim.dataset or only
+    dataset = dataset or claim.dataset
+    if not dataset and len(config.datasets) == 1:
+        return next(iter(config.datasets))
+    return dataset or None
 
 
 def _check_claim(config: Config, claim: Claim, *, where: str) -> None:
@@ -175,8 +182,7 @@ def _check_claim(config: Config, claim: Claim, *, where: str) -> None:
             look_up(row.test, claim.test, where=f"{where}.test", what="test set")
         if claim.metric in OF_REFERENCES and not has_cxmi(config, term.system):
             reason = "is an external system without a model" if system.has_user_output else "joins sentences"
-            reason += f", so it has no {claim.metric}"
-            raise UserError(f"{where}.comparisons: {term.system!r} {reason}")
+            raise UserError(f"{where}.comparisons: {term.system!r} {reason}, so it has no {claim.metric}")
         test = f"{dataset}/{claim.test}"
         check_output(config, term.system, test, is_suite=claim.metric in ACCURACIES, where=f"{where}.comparisons")
         if claim.test is not None and not _has_score(config, Run(dataset, term.system, 0), claim.test, claim.metric):

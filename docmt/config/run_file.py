@@ -46,7 +46,9 @@ def load_plan(workflow: "Workflow", values: Mapping[str, Any]) -> Plan:
     os.environ[RUN_VARIABLE] = str(workflow.configfiles[0])
     check_version(values[RUN_KEY])
     # Missing user-supplied files are no error here. The job that reads them fails.
-    return Plan(load_config({key: value for key, value in values.items() if key != RUN_KEY}))
+    configuration = dict(values)
+    del configuration[RUN_KEY]
+    return Plan(load_config(configuration))
 
 
 def start_run(workflow: "Workflow", values: Mapping[str, Any], plan: Plan) -> None:

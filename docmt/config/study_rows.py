@@ -12,7 +12,8 @@ from docmt.corpora.settings import FilterSettings
 from docmt.models.settings import ModelSettings
 from docmt.settings import Settings, UserPath
 
-SENTENCES, MONOLINGUAL = "sentences", "monolingual"
+SENTENCES = "sentences"
+MONOLINGUAL = "monolingual"
 """Path names for pre-training parts."""
 TRAINED_ON = ("train", SENTENCES, MONOLINGUAL)
 
@@ -209,4 +210,6 @@ class SystemSettings(Settings):
     @property
     def init_system(self) -> str | None:
         """System that provides the initial model, or None."""
-        return self.init if isinstance(self.init, str) else None
+        if isinstance(self.init, str):
+            return self.init
+        return None

@@ -44,7 +44,10 @@ def merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
     merged = dict(base)
     for key, value in over.items():
         old = merged.get(key)
-        merged[key] = merge(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+        if isinstance(old, dict) and isinstance(value, dict):
+            merged[key] = merge(old, value)
+        else:
+            merged[key] = value
     return merged
 
 
@@ -77,14 +80,18 @@ def model_settings(config: Config, system: str) -> ModelSettings:
 def _published_size(config: Config, system: str, *, where: str) -> dict[str, Any]:
     """Return layers, widths, form and marks for `text.pretrained` in a system's datasets."""
     names = {text_settings(config, run.dataset).pretrained for run in system_runs(config, system)}
-    name = names.pop() if len(names) == 1 else None
+    name = None
+    if len(names) == 1:
+        name = names.pop()
     if name is None:
         raise UserError(
             f"{where}: {PRETRAINED!r} copies the size of text.pretrained, which must be set to a single model"
         )
     folder = Path(published_folder(name))
     if not (folder / CONFIG).is_file():
-        hint = f"docmt models fetch --model {name}" if is_in_catalog(name) else "give its folder as text.pretrained"
+        hint = "give its folder as text.pretrained"
+        if is_in_catalog(name):
+            hint = f"docmt models fetch --model {name}"
         raise UserError(f"{where}: {folder / CONFIG}: no such file, so the model size is unknown: {hint}, or set size")
     return read_settings(folder).model_dump(include={*SAME, "dropout"}) | {"positions": "sentence"}
 
@@ -160,7 +167,8 @@ def list_runs(config: Config) -> list[Run]:
             if row.has_user_output or row.is_published:
                 seeds = [UNTRAINED_SEED]
             if row.runs_on(dataset):
-                runs += [Run(dataset, system, seed) for seed in seeds]
+                for seed in seeds:
+                    runs.append(Run(dataset, system, seed))
     return runs
 
 
@@ -186,7 +194,9 @@ def dataset_instances(config: Config, dataset: str) -> list[tuple[str, str]]:
             for part in config.datasets[dataset].parts():
                 pairs[row.instances, part] = None
     for name, row in systems.items():
-        tasks = training_settings(config, name).tasks if is_trained(config, name) else ()
+        if not is_trained(config, name):
+            continue
+        tasks = training_settings(config, name).tasks
         for task, part in PARTS_OF_TASKS.items():
             if task in tasks:
                 pairs[row.instances, part] = None

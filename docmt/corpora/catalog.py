@@ -113,7 +113,8 @@ class FileTable(Settings):
         lines = _read_catalog_file(self.table).splitlines()
         files = {}
         for row in csv.DictReader(lines, delimiter="\t"):
-            name, path = row.pop("file"), row.pop("path")
+            name = row.pop("file")
+            path = row.pop("path")
             values: dict[str, Any] = {"addresses": []}
             for address in self.addresses:
                 member = address.member and address.member.format(path=path)

@@ -42,7 +42,10 @@ def combine(
         if names.setdefault(name, prefix) is not prefix:
             raise UserError(f"{prefix}: {name} is already among the inputs")
     # `CORPUS/SPLIT`, as in the settings. Both can contain full stops.
-    references = {f"{name.removesuffix(f'.{prefix.name}')}/{prefix.name}": name for name, prefix in names.items()}
+    references = {}
+    for name, prefix in names.items():
+        corpus = name.removesuffix(f".{prefix.name}")
+        references[f"{corpus}/{prefix.name}"] = name
     if filter is not None:
         for reference in filter.settings.external:
             look_up(references, reference, where="corpora.filters: external", what="split among the inputs")
@@ -71,10 +74,10 @@ def combine(
         return
     has_masks = filter is not None and filter.settings.on_failure == "mask"
     write_documents(out, combined(), languages=languages, has_masks=has_masks)
-    content: dict[str, Any] = {
-        "documents": sum(count["documents"] for count in counts.values()),
-        "sentences": sum(count["sentences"] for count in counts.values()),
-    }
+    content: dict[str, Any] = {"documents": 0, "sentences": 0}
+    for count in counts.values():
+        content["documents"] += count["documents"]
+        content["sentences"] += count["sentences"]
     if filter is not None:
         content |= filter.as_dict()
     write_json(Path(f"{out}.counts.json"), {**content, "inputs": counts})

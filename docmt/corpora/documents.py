@@ -85,7 +85,10 @@ def split_prefixes(files: Iterable[Path]) -> list[Path]:
     Raises UserError for a text without an index.
     """
     paths = list(files)
-    prefixes = [Path(str(path).removesuffix(INDEX_SUFFIX)) for path in paths if path.name.endswith(INDEX_SUFFIX)]
+    prefixes = []
+    for path in paths:
+        if path.name.endswith(INDEX_SUFFIX):
+            prefixes.append(Path(str(path).removesuffix(INDEX_SUFFIX)))
     indexed = set(prefixes)
     for path in paths:
         if not path.name.endswith(INDEX_SUFFIX) and path.with_suffix("") not in indexed:
@@ -108,7 +111,8 @@ def text_path(prefix: Path, lang: str) -> Path:
 
 def read_index(path: Path) -> DocumentIndex:
     """Read `PREFIX.documents.tsv`."""
-    ids, lengths = [], []
+    ids = []
+    lengths = []
     for document_id, length in iterate_index(path):
         ids.append(document_id)
         lengths.append(length)
@@ -226,7 +230,9 @@ def write_documents(
     with contextlib.ExitStack() as stack:
         # Files opened last are closed and renamed first.
         index = stack.enter_context(atomic_writer(index_path(prefix)))
-        files = [stack.enter_context(atomic_writer(text_path(prefix, lang))) for lang in reversed(languages)]
+        files = []
+        for lang in reversed(languages):
+            files.append(stack.enter_context(atomic_writer(text_path(prefix, lang))))
         files.reverse()
         header = MASKED_HEADER if has_masks else INDEX_HEADER
         index.write(f"{header}\n")

@@ -93,7 +93,9 @@ class _Transfer:
     """A download with partial data `NAME.part`, and `NAME.part.json` with address and validator."""
 
     def __init__(self, url: str, target: Path, most_bytes: int, patience: Patience) -> None:
-        self.url, self.most_bytes, self.patience = url, most_bytes, patience
+        self.url = url
+        self.most_bytes = most_bytes
+        self.patience = patience
         self.session = requests.Session()
         if url.startswith("https:"):
             # No redirection may lead through an unencrypted address, where an attacker could choose the next one. Files
@@ -119,14 +121,16 @@ class _Transfer:
 
     def fetch(self) -> bool:
         """Download the file with retries. Returns True if the last request resumed a part."""
-        n_failures, furthest = 0, 0
+        n_failures = 0
+        furthest = 0
         while True:
             try:
                 return self._request()
             except _TemporaryError as error:
                 # Only attempts without progress count, since a large file over a bad connection needs many.
                 if self.n_bytes > furthest:
-                    n_failures, furthest = 0, self.n_bytes
+                    n_failures = 0
+                    furthest = self.n_bytes
                 else:
                     n_failures += 1
                 if n_failures >= self.patience.n_attempts:
@@ -138,12 +142,14 @@ class _Transfer:
 
     def _request(self) -> bool:
         """Make one request. Returns True if it resumed a part. Raises _TemporaryError or AddressError."""
-        start, validator = 0, None
+        start = 0
+        validator = None
         with contextlib.suppress(OSError, ValueError):
             origin = json.loads(self.origin.read_text(encoding="utf-8"))
             # Without a validator, the file could have changed on the server: start over.
             if origin.get("url") == self.url and origin.get("validator"):
-                start, validator = self.n_bytes, origin["validator"]
+                start = self.n_bytes
+                validator = origin["validator"]
         # Without transfer compression, since catalog checksums are for the uncompressed file.
         headers = {"Accept-Encoding": "identity"}
         if start and validator:
@@ -207,7 +213,8 @@ class _Transfer:
             raise _TemporaryError(f"{self.url}: HTTP 416, the partial file does not match")
         if status in TEMPORARY_STATUS:
             seconds = response.headers.get("Retry-After", "")
-            raise _TemporaryError(f"{self.url}: HTTP {status}", float(seconds) if seconds.isdecimal() else 0.0)
+            wait_seconds = float(seconds) if seconds.isdecimal() else 0.0
+            raise _TemporaryError(f"{self.url}: HTTP {status}", wait_seconds)
         if status not in (200, 206):
             raise AddressError(f"{self.url}: HTTP {status}")
 
@@ -216,7 +223,8 @@ class _Transfer:
         length = response.headers.get("Content-Length", "")
         total = start + int(length) if length.isdecimal() else None
         patience = self.patience
-        since, n_before = time.monotonic(), start
+        since = time.monotonic()
+        n_before = start
         with (
             open(self.part, "r+b" if start else "wb") as file,
             tqdm(desc=self.part.stem, initial=start, total=total, unit="B", unit_scale=True, disable=None) as bar,
@@ -237,7 +245,8 @@ class _Transfer:
                             f"{response.url}: sends less than {patience.slow_bytes:,} bytes in "
                             f"{patience.slow_seconds:g} s; the received part is kept, try again later"
                         )
-                    since, n_before = time.monotonic(), n_bytes
+                    since = time.monotonic()
+                    n_before = n_bytes
             # After starting over, the part on disk can be longer than the response.
             file.truncate()
             file.flush()

@@ -134,7 +134,9 @@ def _fetch_file(
         except AddressError as error:
             log.warning("%s", error)
             tried.append(str(error))
-    advice = f"obtain {file.obtain}, and put it at" if file.obtain else "put the file at"
+    advice = "put the file at"
+    if file.obtain:
+        advice = f"obtain {file.obtain}, and put it at"
     message = f"{where}: cannot fetch {name}: {advice} {target} ({file.check})"
     if tried:
         message += f" (tried: {'; '.join(tried)})"

@@ -40,9 +40,12 @@ def matching_files(path: Path) -> list[tuple[str, Path]]:
     pattern = "/".join(path.parts[n_plain:])
     # A pattern without a folder does not enter folders, since it would walk through all results.
     paths = folder.rglob("*") if "/" in pattern or n_plain else folder.glob(pattern)
-    names = [file.relative_to(folder).as_posix() for file in paths if file.is_file()]
-    if "/." not in f"/{pattern}":
-        names = [name for name in names if "/." not in f"/{name}"]
+    accepts_hidden = "/." in f"/{pattern}"
+    names = []
+    for file in paths:
+        name = file.relative_to(folder).as_posix()
+        if file.is_file() and (accepts_hidden or "/." not in f"/{name}"):
+            names.append(name)
     return [(name, folder / name) for name in matching_names(pattern, names)]
 
 
@@ -51,8 +54,9 @@ def paired_files(paths: Sequence[Path], languages: Sequence[str]) -> list[tuple[
 
     Leading zeros are ignored, for example in `show.02.de.srt` and `show.2.en.srt`. Two plain paths are a pair.
     """
-    src, tgt = sides = dict[str, tuple[str, Path]](), dict[str, tuple[str, Path]]()
-    for side, path, lang in zip(sides, paths, languages, strict=True):
+    src: dict[str, tuple[str, Path]] = {}
+    tgt: dict[str, tuple[str, Path]] = {}
+    for side, path, lang in zip((src, tgt), paths, languages, strict=True):
         for file_name, file in matching_files(path):
             name = _without_language(file_name, lang)
             key = re.sub(r"(?<!\d)0+(?=\d)", "", name)
@@ -70,9 +74,11 @@ def paired_files(paths: Sequence[Path], languages: Sequence[str]) -> list[tuple[
 
 def _without_language(name: str, lang: str) -> str:
     """Return a file name without its tags of a language, in any spelling (`en`, `eng`, `en-US`)."""
-    tags = [(start, end) for code, start, end in find_tags(name) if language_of(code) == language_of(lang)]
-    for start, end in reversed(tags):
-        before, after = name[:start], name[end:]
+    for code, start, end in reversed(list(find_tags(name))):
+        if language_of(code) != language_of(lang):
+            continue
+        before = name[:start]
+        after = name[end:]
         if (not before or before[-1] in MARKS) and (not after or after[0] in MARKS):
             name = before[:-1] + after
     return name

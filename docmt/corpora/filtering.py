@@ -234,10 +234,13 @@ class DocumentFilter:
 
     def read(self, prefix: Path, name: str) -> Iterator[Document]:
         """Read a split and yield filtered documents. `name` is `corpus/split`, as in the settings."""
+        src_lang, tgt_lang = self.languages
 
         def lines() -> Iterator[tuple[str, str]]:
             # `iterate_documents` reports surplus lines on one side.
-            return zip(*(iterate_lines(text_path(prefix, lang)) for lang in self.languages), strict=False)
+            src_lines = iterate_lines(text_path(prefix, src_lang))
+            tgt_lines = iterate_lines(text_path(prefix, tgt_lang))
+            return zip(src_lines, tgt_lines, strict=False)
 
         judged = map_chunks(self._rules.judge, lines(), size=CHUNK_PAIRS, jobs=self.jobs)
         broken: Iterator[str] = itertools.chain.from_iterable(judged)
@@ -281,7 +284,9 @@ class DocumentFilter:
         action = self.settings.on_failure
         max_failed = self.settings.max_failed_share * len(document)
         is_dropped = len(failed) == len(document) or (action == "drop_document" and len(failed) > max_failed)
-        counts = self.masked if action == "mask" and not is_dropped else self.dropped
+        counts = self.dropped
+        if action == "mask" and not is_dropped:
+            counts = self.masked
         counts.update(rules[number] for number in failed)
         if is_dropped:
             self.counts["documents_dropped"] += 1
@@ -291,8 +296,10 @@ class DocumentFilter:
         elif action == "mask":
             yield replace(document, masked=tuple(failed))
         elif action == "drop_pair":
-            is_good = [rule == "" for rule in rules]
-            sides = [tuple(itertools.compress(side, is_good)) for side in document.sides]
+            is_good = [not rule for rule in rules]
+            sides = []
+            for side in document.sides:
+                sides.append(tuple(itertools.compress(side, is_good)))
             yield replace(document, sides=tuple(sides))
         else:
             self.counts["documents_cut"] += 1

@@ -24,11 +24,14 @@ LANGUAGES = frozenset((_CODES + _MORE_CODES).split())
 """Languages whose codes are recognized in names of files and columns."""
 NORWEGIAN = {"nob": "nb", "nb": "nb", "nno": "nn", "nn": "nn"}
 """Bokmål and Nynorsk. In a corpus, they are different languages, although models treat them as one."""
-SOURCES, TARGETS = ("source", "src"), ("target", "tgt", "trg")
+SOURCES = ("source", "src")
+TARGETS = ("target", "tgt", "trg")
 IDS = ("id", "document", "document_id", "doc", "doc_id", "docid", "dialogue", "dialog")
 """Usual names of columns."""
 OPUS_XML = re.compile(r"\s*(<\?xml[^>]*>)?\s*(<!DOCTYPE cesAlign|<(cesAlign|letsmt|text|document)\b)", re.IGNORECASE)
 """Beginnings of OPUS files with alignments or sentences."""
+SEGMENTS = re.compile(r"<(\?xml|!doctype|(src|ref|tst)set|mteval|doc)\b", re.IGNORECASE)
+"""Beginnings of files for the format `segments`."""
 BY_SUFFIX = {".tmx": "tmx", ".jsonl": "jsonl", ".parquet": "parquet", ".xml": "wmt_xml"}
 
 
@@ -43,7 +46,10 @@ class FoundSplit:
 
 def find_split(paths: Sequence[Path], *, form: Mapping[str, Any], languages: Sequence[str], where: str) -> FoundSplit:
     """Guess the description of a split. The settings in `form` and `languages` override guesses."""
-    paths = [path / "*" if path.is_dir() else path for path in paths]
+    paths = list(paths)
+    for number, path in enumerate(paths):
+        if path.is_dir():
+            paths[number] = path / "*"
     for path in paths:
         _, file = next(iter(matching_files(path)), (path.name, path))
         if not file.exists():
@@ -63,18 +69,23 @@ def find_split(paths: Sequence[Path], *, form: Mapping[str, Any], languages: Seq
         roles = ["both"]
     elif len(paths) <= 3:
         codes = tuple(languages) or tuple(filter(None, map(language_in, paths[:2])))
-        guessed = dict(form) if "reader" in form else _format_of_sides(paths)
+        guessed = dict(form)
+        if "reader" not in form:
+            guessed = _format_of_sides(paths)
         # For example, the language `eng` matches names with `en`.
         by_code = {_code(code): code for code in codes}
         roles = [by_code.get(language_in(path) or "", "") for path in paths[:2]]
         if sorted(roles) != sorted(codes):
             roles = list(codes)
         if len(paths) == 3:
-            roles.append("index" if guessed["reader"] == "indexed_lines" else "ids")
+            role = "index" if guessed["reader"] == "indexed_lines" else "ids"
+            roles.append(role)
     else:
         raise UserError(f"{where}: {len(paths)} files: pass one, one per language, or a quoted pattern: 'en/*.txt'")
     if len(set(codes)) != 2:
-        seen = f"not {' '.join(codes)!r}" if codes else "but the file names contain no language codes"
+        seen = "but the file names contain no language codes"
+        if codes:
+            seen = f"not {' '.join(codes)!r}"
         raise UserError(f"{where}: {paths[0]}: two languages are needed, {seen}: pass --languages SOURCE TARGET")
     src, tgt = codes
     described = ReadableCorpus.load({"languages": [src, tgt], "format": guessed, "splits": {}}, where=where)
@@ -130,8 +141,15 @@ def _format_of_one(path: Path, languages: Sequence[str], form: Mapping[str, Any]
         return {"reader": reader, **form}
     _, file = matching_files(path)[0]
     header, delimiter = _header(file)
-    names = {_code(cell) if is_code(cell) else cell.lower(): cell for cell in header}
-    src, tgt = map(_code, languages) if len(languages) == 2 else ("", "")
+    names = {}
+    for cell in header:
+        name = cell.lower()
+        if is_code(cell):
+            name = _code(cell)
+        names[name] = cell
+    src = tgt = ""
+    if len(languages) == 2:
+        src, tgt = map(_code, languages)
     usual_names = {
         "source": [src, *SOURCES],
         "target": [tgt, *TARGETS],
@@ -142,16 +160,24 @@ def _format_of_one(path: Path, languages: Sequence[str], form: Mapping[str, Any]
         candidates = [names[name] for name in candidates if name in names]
         columns[key] = form.get(key) or next(iter(candidates), None)
     if reader or suffix_of(path) == ".csv" or (columns["source"] and columns["target"]):
-        missing = [key for key, column in columns.items() if column is None and key not in form]
-        if missing:
-            raise UserError(
-                f"{file}: cannot guess the column for {missing[0]} among {', '.join(header)}: pass for example "
-                "--format '{reader: dialogue_csv, id: scene, source: english, target: german}'; `id: null` "
-                "makes each row a document"
-            )
+        for key, column in columns.items():
+            if column is None and key not in form:
+                raise UserError(
+                    f"{file}: cannot guess the column for {key} among {', '.join(header)}: pass for example "
+                    "--format '{reader: dialogue_csv, id: scene, source: english, target: german}'; `id: null` "
+                    "makes each row a document"
+                )
         has_quotes = form.get("delimiter", delimiter) != "\t" or '"' in next(iterate_lines(file), "")
         return {"reader": "dialogue_csv", **columns, "delimiter": delimiter, "quotes": has_quotes, **form}
-    rows = [line.rstrip("\r").split("\t") for line in itertools.islice(iterate_lines(file), HEAD_LINES) if line.strip()]
+    return _format_without_header(file)
+
+
+def _format_without_header(file: Path) -> dict[str, Any]:
+    """Return the format of one file with both languages and no header, by the number of cells in its lines."""
+    rows = []
+    for line in itertools.islice(iterate_lines(file), HEAD_LINES):
+        if line.strip():
+            rows.append(line.rstrip("\r").split("\t"))
     n_cells = min(map(len, rows), default=0)
     if n_cells == PARADOCS_CELLS:
         return {"reader": "paradocs"}
@@ -172,14 +198,20 @@ def _format_of_one(path: Path, languages: Sequence[str], form: Mapping[str, Any]
                 "'{reader: tsv, columns: [1, 2]}'"
             )
         id_column = candidates[0][1]
-        return {"reader": "tsv", "id_column": id_column, "columns": [n for n in (1, 2, 3) if n != id_column]}
+        columns = [1, 2, 3]
+        columns.remove(id_column)
+        return {"reader": "tsv", "id_column": id_column, "columns": columns}
     raise UserError(f"{file}: cannot guess the format: pass both sides, or --format (docs/corpora.md)")
 
 
 def _format_of_sides(paths: Sequence[Path]) -> dict[str, Any]:
     """Return the format of two files (or patterns), one per language, with an optional third for documents."""
-    firsts = [matching_files(path)[0][1] for path in paths]
-    heads = [next(iterate_lines(file), "").strip() for file in firsts]
+    firsts = []
+    heads = []
+    for path in paths:
+        file = matching_files(path)[0][1]
+        firsts.append(file)
+        heads.append(next(iterate_lines(file), "").strip())
     if len(paths) == 3:
         if heads[2].startswith("["):
             return {"reader": "indexed_lines"}
@@ -190,7 +222,7 @@ def _format_of_sides(paths: Sequence[Path]) -> dict[str, Any]:
         return {"reader": "srt_pairs"}
     if any(map(is_pattern, paths)):
         return {"reader": "document_files"}
-    if all(re.match(r"<(\?xml|!doctype|(src|ref|tst)set|mteval|doc)\b", head, re.IGNORECASE) for head in heads):
+    if all(map(SEGMENTS.match, heads)):
         return {"reader": "segments"}
     if all(head == "<d>" for head in heads):
         return {"reader": "marked_lines"}

@@ -30,7 +30,8 @@ class CheckResult:
 
 def check_corpus(entry: Entry, mirror: Path) -> Iterator[CheckResult]:
     """Verify checksums and read all splits. Problems are yielded as results, not raised."""
-    held, described = mirror / entry.family.mirror_folder, entry.family.files
+    held = mirror / entry.family.mirror_folder
+    described = entry.family.files
     for name in entry.corpus.splits:
         wanted = entry.file_names([name])
         sources = {}
@@ -58,11 +59,14 @@ def _read(entry: Entry, name: str, folder: Path) -> CheckResult:
         return CheckResult(entry.name, name, "ok", note="checksums only")
     if isinstance(form, SuiteFormat):
         items, dropped = convert_suite(corpus, name, folder=folder, where=entry.where)
-        n_documents, n_sentences = len(items), sum(len(item.get("candidates", [""])) for item in items)
+        n_documents = len(items)
+        n_sentences = sum(len(item.get("candidates", [""])) for item in items)
     else:
         documents, counts = read_split(corpus, name, folder=folder, languages=corpus.languages, where=entry.where)
         for _ in documents:  # counts are complete after the last one
             pass
-        n_documents, n_sentences, dropped = counts.documents, counts.sentences, counts.dropped
+        n_documents = counts.documents
+        n_sentences = counts.sentences
+        dropped = counts.dropped
     note = "; ".join(f"{n} {cause}" for cause, n in sorted(dropped.items()) if n)
     return CheckResult(entry.name, name, "ok", n_documents, n_sentences, note)

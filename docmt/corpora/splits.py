@@ -32,7 +32,9 @@ def read_split(
 
     def checked() -> Iterator[Document]:
         for document in progress(documents, label=f"read {where} {split_name}", unit="documents"):
-            yield document.reversed() if is_reversed else document
+            if is_reversed:
+                document = document.reversed()
+            yield document
         # For streaming readers, counts are complete only now.
         _check_counts(split, counts.documents, counts.sentences, where=f"{where} {split_name}")
         if is_reversed:
@@ -49,7 +51,8 @@ def convert_suite(
     Returns the items, and counts of omissions: duplicate wrong candidates, candidates equal to the correct one, and
     items without a wrong candidate.
     """
-    split, where = corpus.split(split_name, where=where), f"{where} {split_name}"
+    split = corpus.split(split_name, where=where)
+    where = f"{where} {split_name}"
     form = corpus.format_of(split_name)
     if not isinstance(form, SuiteFormat):
         raise UserError(

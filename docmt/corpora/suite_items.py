@@ -107,7 +107,9 @@ def read_items(path: Path, read_item: Callable[[dict[str, Any], str], Item]) -> 
 def read_contrastive(value: dict[str, Any], where: str) -> ContrastiveItem:
     """Return the contrastive item in a JSON object."""
     _check_keys(value, ("id", "phenomenon", "src", "candidates", "correct"), where)
-    src, candidates, correct = value["src"], value["candidates"], value["correct"]
+    src = value["src"]
+    candidates = value["candidates"]
+    correct = value["correct"]
     if not isinstance(candidates, list) or not all(map(_is_document, candidates)):
         raise UserError(f"{where}: `candidates` must be a list of lists of sentences")
     if len(candidates) < 2 or not (type(correct) is int and 0 <= correct < len(candidates)):
@@ -126,7 +128,8 @@ def read_contrastive(value: dict[str, Any], where: str) -> ContrastiveItem:
 def read_generative(value: dict[str, Any], where: str) -> GenerativeItem:
     """Return the generative item in a JSON object."""
     _check_keys(value, ("id", "phenomenon", "src", "expected"), where)
-    expected, match = value["expected"], value.get("match", "words")
+    expected = value["expected"]
+    match = value.get("match", "words")
     if not isinstance(expected, str) or not expected.strip():
         raise UserError(f"{where}: `expected` must be at least one word")
     if match not in get_args(Match):
@@ -148,7 +151,13 @@ def read_either(value: dict[str, Any], where: str) -> ContrastiveItem | Generati
 
 def _common(value: dict[str, Any]) -> dict[str, Any]:
     """Return the attributes of both kinds of items."""
-    return {key: value.get(key) for key in ("id", "phenomenon", "distance", "kind")} | {"src": tuple(value["src"])}
+    return {
+        "id": value.get("id"),
+        "phenomenon": value.get("phenomenon"),
+        "distance": value.get("distance"),
+        "kind": value.get("kind"),
+        "src": tuple(value["src"]),
+    }
 
 
 def _check_keys(value: dict[str, Any], keys: tuple[str, ...], where: str) -> None:

@@ -9,61 +9,32 @@ goes on as long as a running one is better.
 The search itself stays on the device. Every few steps its results are read back in one piece: finished hypotheses are
 recorded, and completed instances leave the batch.
 
-Shape letters: B instances, M beam, R = B × M rows, C = 2 × M candidates per instance, V vocabulary, n steps, G source
-sentences in the batch, X symbol kinds: words, then the specials that can be labels.
+Shape letters: B instances, M beam, R = B × M rows, C = 2 × M candidates per instance, n steps, G source sentences in
+the batch, X symbol kinds: words, then the specials that can be labels.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import ClassVar, NamedTuple
+from itertools import chain, islice
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
-from typing_extensions import override
 
 from docmt.decoding.decoding_model import DecodingModel
 from docmt.decoding.incremental_decoder import IncrementalDecoder
 from docmt.decoding.settings import DecodingSettings
+from docmt.decoding.target_streams import PLAIN_SYMBOLS, AlignedStream, FreeStream, TargetStream, TargetSymbols
 from docmt.decoding.top_k import BlockwiseTopK
 from docmt.errors import UserError
-from docmt.instances.packing import BoundaryTokens
 from docmt.models.attention.layout import AttentionLayout
 from docmt.models.systems.context_module import DecoderPass
-from docmt.ranges import starts_of
-from docmt.text.vocabulary import BOS, EOD, EOS, N_SPECIALS, Vocabulary
 
 KEEP_SHARE = 0.75  # finished instances leave the batch when at most this share of it is still running
 # Steps between two checks of the results. Every check makes a GPU wait. Steps after the end are lost.
 STEPS_PER_CHECK = {"cpu": 2, "cuda": 16}
 NAN_REMEDY = "states overflow in this precision: use decoding.precision float32, or train the model again"
-
-
-@dataclass(frozen=True)
-class TargetSymbols:
-    """Special symbols in a search.
-
-    Attributes:
-        start: first symbol of every target sentence, set without a search: `<s>` or a language tag.
-        n_specials: ids below this number are specials. Among them, only `</s>`, `forced` and, in free streams, `start`
-            and `<eod>` are generated.
-        forced: a special that must be the first label in every sentence. None in most models.
-    """
-
-    start: int = BOS
-    n_specials: int = N_SPECIALS
-    forced: int | None = None
-
-    @classmethod
-    def of(cls, marks: BoundaryTokens, vocabulary: Vocabulary) -> "TargetSymbols":
-        """Return a model's symbols."""
-        start, *forced = marks.tgt_before
-        return cls(start, vocabulary.n_specials, *forced)
-
-
-PLAIN_SYMBOLS = TargetSymbols()
 
 
 @dataclass(frozen=True)
@@ -96,7 +67,8 @@ class BeamSearch:
         symbols: TargetSymbols = PLAIN_SYMBOLS,
     ) -> None:
         embedding = model.transformer.embedding
-        self.beam, self.device = settings.beam_size, embedding.weight.device
+        self.beam = settings.beam_size
+        self.device = embedding.weight.device
         self.n_symbols = embedding.num_embeddings
         self.decoder = IncrementalDecoder(model, source, layout, self.beam)
         words_G = layout.src_lengths_G - sum(layout.settings.n_src_boundaries)
@@ -192,22 +164,28 @@ def search_sentences(
     source is encoded once, so that document context in the encoder reaches every sentence. Arguments as
     `search_instances`.
     """
-    memory_SD, counts = encode_source(model, src_tokens, layout), layout.sentences_B.tolist()
+    memory_SD = encode_source(model, src_tokens, layout)
     sentences = BeamSearch(model, memory_SD, layout.split_into_sentences(), settings, symbols).run()
-    return join_sentences([hypotheses[0] for hypotheses in sentences], counts, length_penalty=settings.length_penalty)
+    best = [hypotheses[0] for hypotheses in sentences]
+    return join_sentences(best, layout.sentences_B.tolist(), length_penalty=settings.length_penalty)
 
 
 def join_sentences(
     best: Sequence[BeamHypothesis], counts_B: Sequence[int], *, length_penalty: float
 ) -> list[BeamHypothesis]:
     """Join sentence hypotheses into one hypothesis per instance, scored as if searched together (aligned streams)."""
-    remaining, joined = iter(best), []
+    remaining = iter(best)
+    joined = []
     for count in counts_B:
         hypotheses = list(islice(remaining, count))
-        sentences = [sentence for hypothesis in hypotheses for sentence in hypothesis.sentences]
+        sentences: list[list[int]] = []
+        forced_ends = 0
+        for hypothesis in hypotheses:
+            sentences += hypothesis.sentences
+            forced_ends += hypothesis.forced_ends
         log_probability = sum(hypothesis.log_probability for hypothesis in hypotheses)
-        score = log_probability / sum(len(sentence) + 1 for sentence in sentences) ** length_penalty
-        forced_ends = sum(hypothesis.forced_ends for hypothesis in hypotheses)
+        n_labels = sum(map(len, sentences)) + len(sentences)
+        score = log_probability / n_labels**length_penalty
         joined.append(BeamHypothesis(sentences, log_probability, score, forced_ends))
     return joined
 
@@ -216,153 +194,6 @@ def encode_source(model: DecodingModel, src_tokens: np.ndarray, layout: Attentio
     """Return encoder states for packed source tokens [S], on the model's device."""
     tokens_S = torch.from_numpy(np.asarray(src_tokens, dtype=np.int64))
     return model.transformer.encode(tokens_S.to(model.transformer.embedding.weight.device), layout)
-
-
-class TargetStream(ABC):
-    """The running hypotheses in a batch as label streams. Steps count labels.
-
-    Attributes:
-        generated: the specials that can be labels.
-        tokens_BM: int64, next input per hypothesis.
-        sentences_BM: int64, the source sentence that a hypothesis translates, numbered over the batch.
-        of_instances: names of tensors with one entry per instance.
-    """
-
-    of_instances: ClassVar[tuple[str, ...]]
-
-    def __init__(
-        self, sentences_B: np.ndarray, generated: list[int], symbols: TargetSymbols, beam: int, device: torch.device
-    ) -> None:
-        self.generated, self.symbols = generated, symbols
-        self.tokens_BM = torch.full((len(sentences_B), beam), symbols.start, device=device)
-        self.sentences_BM = torch.from_numpy(sentences_B).to(device)[:, None].repeat(1, beam)
-
-    @abstractmethod
-    def positions(self, step: int) -> Tensor:
-        """Return the position of every input token, int64 [B, M]."""
-
-    @abstractmethod
-    def banned(self, step: int) -> Tensor:
-        """Return the kinds of symbols that may not come next, bool [B, M, X]."""
-
-    @abstractmethod
-    def ends(self, tokens_BC: Tensor, parents_BC: Tensor) -> Tensor:
-        """Return the candidates that end their instance, bool [B, C]."""
-
-    @abstractmethod
-    def advance(self, tokens_BM: Tensor, parents_BM: Tensor, step: int) -> None:
-        """Continue hypothesis `parents_BM[:, m]` with a token, as the new hypothesis m."""
-
-    @abstractmethod
-    def read(self, labels: np.ndarray, instance: int) -> tuple[list[list[int]], int]:
-        """Return the sentences in a finished stream without boundary tokens, and the number ended by the length limit.
-
-        `labels` excludes the label that ended the instance. `instance` is its number in the original batch.
-        """
-
-    def select_instances(self, instances: Tensor) -> None:
-        """Keep only some instances."""
-        for name in self.of_instances:
-            setattr(self, name, getattr(self, name).index_select(0, instances))
-
-
-class AlignedStream(TargetStream):
-    """Words and `</s>`, which leads to the next sentence. The last one ends the instance."""
-
-    of_instances = ("tokens_BM", "sentences_BM", "began_BM", "last_B")
-
-    def __init__(
-        self, layout: AttentionLayout, limits_G: np.ndarray, symbols: TargetSymbols, beam: int, device: torch.device
-    ) -> None:
-        self.first_sentence = starts_of(layout.sentences_B)
-        forced = [] if symbols.forced is None else [symbols.forced]
-        self.n_forced = len(forced)
-        super().__init__(self.first_sentence, [EOS, *forced], symbols, beam, device)
-        self.limits = limits_G
-        self.limits_G = torch.from_numpy(limits_G).to(device)
-        self.last_B = torch.from_numpy(self.first_sentence + layout.sentences_B - 1).to(device)
-        self.began_BM = torch.zeros_like(self.tokens_BM)
-        self.restarts = layout.settings.positions == "sentence"
-
-    @override
-    def positions(self, step: int) -> Tensor:
-        return step - self.began_BM if self.restarts else torch.full_like(self.began_BM, step)
-
-    @override
-    def banned(self, step: int) -> Tensor:
-        # A sentence has at least one word, unless its limit is 0, and at most its limit.
-        words_BM = step - self.began_BM - self.n_forced
-        must_end_BM = words_BM >= self.limits_G[self.sentences_BM]
-        may_not_end_BM = (words_BM == 0) & ~must_end_BM
-        if not self.n_forced:
-            return torch.stack((must_end_BM, may_not_end_BM), dim=2)
-        is_first_BM = words_BM < 0
-        # Words, `</s>`, forced.
-        return torch.stack((must_end_BM | is_first_BM, may_not_end_BM | is_first_BM, ~is_first_BM), dim=2)
-
-    @override
-    def ends(self, tokens_BC: Tensor, parents_BC: Tensor) -> Tensor:
-        is_last_BM = self.sentences_BM == self.last_B[:, None]
-        return (tokens_BC == EOS) & is_last_BM.gather(1, parents_BC)
-
-    @override
-    def advance(self, tokens_BM: Tensor, parents_BM: Tensor, step: int) -> None:
-        is_end_BM = tokens_BM == EOS
-        # Hypotheses of ended instances stay inside their instance, so that every index stays valid.
-        sentences_BM = self.sentences_BM.gather(1, parents_BM) + is_end_BM
-        self.sentences_BM = torch.minimum(sentences_BM, self.last_B[:, None])
-        self.began_BM = self.began_BM.gather(1, parents_BM).masked_fill_(is_end_BM, step + 1)
-        self.tokens_BM = tokens_BM.masked_fill(is_end_BM, self.symbols.start)
-
-    @override
-    def read(self, labels: np.ndarray, instance: int) -> tuple[list[list[int]], int]:
-        sentences = [words[self.n_forced :] for words in _split(labels)]
-        limits = self.limits[self.first_sentence[instance] :][: len(sentences)].tolist()
-        return sentences, sum(len(words) == limit > 0 for words, limit in zip(sentences, limits, strict=True))
-
-
-class FreeStream(TargetStream):
-    """Words and `</s>`, followed by the start of another sentence or by `<eod>`, which ends the instance."""
-
-    of_instances = ("tokens_BM", "sentences_BM", "limits_B")
-
-    def __init__(
-        self, layout: AttentionLayout, limits_G: np.ndarray, symbols: TargetSymbols, beam: int, device: torch.device
-    ) -> None:
-        super().__init__(np.arange(len(layout.sentences_B)), [EOS, symbols.start, EOD], symbols, beam, device)
-        # The limit of an instance: the words of its sentences and 2 marks of each.
-        self.limits = np.add.reduceat(limits_G + 2, starts_of(layout.sentences_B))
-        self.limits_B = torch.from_numpy(self.limits).to(device)
-
-    @override
-    def positions(self, step: int) -> Tensor:
-        return torch.full_like(self.tokens_BM, step)
-
-    @override
-    def banned(self, step: int) -> Tensor:
-        # From the limit on, a stream must end, which it only can after `</s>`.
-        is_between = self.tokens_BM == EOS
-        must_end = (self.limits_B <= step)[:, None]
-        # Words, `</s>`, start, `<eod>`.
-        return torch.stack((is_between | must_end, is_between, ~is_between | must_end, ~is_between), dim=2)
-
-    @override
-    def ends(self, tokens_BC: Tensor, parents_BC: Tensor) -> Tensor:
-        return tokens_BC == EOD
-
-    @override
-    def advance(self, tokens_BM: Tensor, parents_BM: Tensor, step: int) -> None:
-        self.tokens_BM = tokens_BM
-
-    @override
-    def read(self, labels: np.ndarray, instance: int) -> tuple[list[list[int]], int]:
-        forced_ends = int((labels[self.limits[instance] :] == EOS).sum())
-        return _split(labels[labels != self.symbols.start])[:-1], forced_ends
-
-
-def _split(labels: np.ndarray) -> list[list[int]]:
-    """Split labels at `</s>` into sentences without it. After a last `</s>` comes an empty sentence."""
-    return [part[part != EOS].tolist() for part in np.split(labels, np.flatnonzero(labels == EOS))]
 
 
 class Ending(NamedTuple):
@@ -388,7 +219,9 @@ class SearchRecord:
     """
 
     def __init__(self, n_instances: int, beam: int, n_symbols: int, length_penalty: float) -> None:
-        self.beam, self.n_symbols, self.length_penalty = beam, n_symbols, length_penalty
+        self.beam = beam
+        self.n_symbols = n_symbols
+        self.length_penalty = length_penalty
         self.endings: list[list[Ending]] = [[] for _ in range(n_instances)]
         self.best = np.full(n_instances, -np.inf)
         self.is_done = np.zeros(n_instances, dtype=bool)
@@ -413,8 +246,10 @@ class SearchRecord:
             length = (self.n_steps + 1) ** self.length_penalty
             # Only an end among the best M candidates finishes a hypothesis. A worse one is pruned.
             for number, candidate in zip(*np.nonzero(ends[:, : self.beam]), strict=True):
-                instance, log_probability = int(instances[number]), float(scores[number, candidate])
-                endings, score = self.endings[instance], log_probability / length
+                instance = int(instances[number])
+                log_probability = float(scores[number, candidate])
+                endings = self.endings[instance]
+                score = log_probability / length
                 # With M finished hypotheses, only a better one can still win.
                 if self.is_done[instance] or score <= self.best[instance]:
                     continue
@@ -428,15 +263,16 @@ class SearchRecord:
     def hypotheses(self, stream: TargetStream) -> list[list[BeamHypothesis]]:
         """Return the finished hypotheses per instance, best first, at most M."""
         best = [sorted(endings, key=lambda ending: -ending.score)[: self.beam] for endings in self.endings]
-        flat = [(instance, ending) for instance, endings in enumerate(best) for ending in endings]
+        instances = np.repeat(np.arange(len(best)), list(map(len, best)))
+        endings = list(chain.from_iterable(best))
         trace = np.zeros((self.n_steps, len(self.endings), self.beam), dtype=np.int32)
         start = 0
         for block_instances, codes_nBM in self.blocks:
             trace[start : start + len(codes_nBM), block_instances] = codes_nBM
             start += len(codes_nBM)
-        instances = np.array([instance for instance, _ in flat], dtype=np.int64)
-        last_steps, hypothesis_numbers = (np.array([ending[i] for _, ending in flat], dtype=np.int64) for i in (0, 1))
-        labels = np.zeros((len(flat), self.n_steps), dtype=np.int32)
+        last_steps = np.array([ending.step for ending in endings], dtype=np.int64)
+        hypothesis_numbers = np.array([ending.parent for ending in endings], dtype=np.int64)
+        labels = np.zeros((len(endings), self.n_steps), dtype=np.int32)
         # From the last label back to the first: a code holds the label and the number of the hypothesis before it.
         for step in range(self.n_steps - 1, -1, -1):
             codes = trace[step, instances, hypothesis_numbers]
@@ -444,7 +280,7 @@ class SearchRecord:
             labels[is_inside, step] = codes[is_inside] % self.n_symbols
             hypothesis_numbers = np.where(is_inside, codes // self.n_symbols, hypothesis_numbers)
         finished: list[list[BeamHypothesis]] = [[] for _ in best]
-        for (instance, ending), row in zip(flat, labels, strict=True):
+        for instance, ending, row in zip(instances.tolist(), endings, labels, strict=True):
             sentences, forced_ends = stream.read(row[: ending.step], instance)
             finished[instance].append(BeamHypothesis(sentences, ending.log_probability, ending.score, forced_ends))
         return finished

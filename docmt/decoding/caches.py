@@ -125,7 +125,9 @@ class PrefixTree:
     """
 
     def __init__(self, visibility: Visibility, shape: tuple[int, int, int, int, int], *, like: Tensor) -> None:
-        self.visibility, self.n, self.n_steps = visibility, 0, 0
+        self.visibility = visibility
+        self.n = 0
+        self.n_steps = 0
         n_layers, n_instances, self.beam, heads, head_width = shape
         sizes = (n_instances, heads, MIN_CAPACITY, head_width)
         self.keys_values_L2BHCK = like.new_empty(n_layers, 2, *sizes)
@@ -137,14 +139,17 @@ class PrefixTree:
 
     def advance(self, sentences_BM: Tensor) -> None:
         """Add a node per row, a token in its sentence. `attend` then fills in keys and values."""
-        start, self.n, self.n_steps = self.n, self.n + self.beam, self.n_steps + 1
+        start = self.n
+        self.n += self.beam
+        self.n_steps += 1
         # The memory-efficient kernel of a GPU copies a bias in every layer unless its rows are multiples of 8.
         self.n_columns = self.n + -self.n % 8
         if self.n_columns > self.is_past_BMC.shape[2]:
             # Doubling, so that copying takes constant time per node on average.
             more = max(self.n_columns, 2 * self.is_past_BMC.shape[2]) - self.is_past_BMC.shape[2]
             self.keys_values_L2BHCK = F.pad(self.keys_values_L2BHCK, (0, 0, 0, more))
-            self.is_past_BMC, self.sentences_BC = (F.pad(x, (0, more)) for x in (self.is_past_BMC, self.sentences_BC))
+            self.is_past_BMC = F.pad(self.is_past_BMC, (0, more))
+            self.sentences_BC = F.pad(self.sentences_BC, (0, more))
         self.is_past_BMC[:, :, start : self.n] = self.own_MM
         self.sentences_BC[:, start : self.n] = sentences_BM
         is_seen = self.visibility.is_visible(sentences_BM, self.sentences_BC[:, : self.n_columns])
@@ -164,7 +169,9 @@ class PrefixTree:
     def _in_past(self, chosen_BMN: Tensor | None, n: int) -> Tensor:
         """Return the chosen nodes in a row's own past, bool [B, M, n]."""
         is_past_BMN = self.is_past_BMC[:, :, :n]
-        return is_past_BMN if chosen_BMN is None else chosen_BMN & is_past_BMN
+        if chosen_BMN is None:
+            return is_past_BMN
+        return chosen_BMN & is_past_BMN
 
     def attend(self, layer: int, projected_R3HK: Tensor) -> Tensor:
         """Attend from the newest tokens to visible nodes, including themselves, [R, H × K].
@@ -205,7 +212,8 @@ class PrefixTree:
         # Stable, so that the kept nodes stay in the order of time.
         order_BN = torch.argsort(self.is_kept_BN, dim=1, descending=True, stable=True)
         # Nodes before the first gap of any instance stay where they are.
-        moved_BW, moved = order_BN[:, first_gap:n_kept], slice(first_gap, n_kept)
+        moved = slice(first_gap, n_kept)
+        moved_BW = order_BN[:, moved]
         self.is_past_BMC[:, :, moved] = self.is_past_BMC.gather(2, moved_BW[:, None].expand(-1, self.beam, -1))
         self.is_past_BMC[:, :, n_kept : self.n] = False
         self.sentences_BC[:, moved] = self.sentences_BC.gather(1, moved_BW)
@@ -365,9 +373,12 @@ def make_source_cache(
     """Return the cache for all layers with a pattern, with the dtype and device of `like`."""
     pattern = members[0].pattern
     grouping = layout.grouping(slot, pattern)
-    n_groups, n_instances = len(grouping.key_lengths_G), len(layout.sentences_B)
+    n_groups = len(grouping.key_lengths_G)
+    n_instances = len(layout.sentences_B)
     # Keys are stored per instance, or per group where rows have copies.
-    unit_of, group_of, has_copies = np.arange(n_groups), None, False
+    unit_of = np.arange(n_groups)
+    group_of = None
+    has_copies = False
     if n_groups != n_instances:  # in a search of single sentences, every instance has one group
         lengths_G = layout.sentence_grouping(slot, pattern).query_lengths_G
         has_copies = like.device.type in COPY_DEVICES
@@ -375,15 +386,19 @@ def make_source_cache(
         if not has_copies:
             unit_of[group_of] = np.repeat(np.arange(n_instances), layout.sentences_B)
     groups_P = np.repeat(np.arange(n_groups), grouping.key_lengths_G)
-    # A key that an instance sees at several distances is stored several times.
-    fields = [unit_of[groups_P], grouping.key_rows, *([] if grouping.distances is None else [grouping.distances])]
+    fields = [unit_of[groups_P], grouping.key_rows]
+    if grouping.distances is not None:
+        # A key that an instance sees at several distances is stored several times.
+        fields.append(grouping.distances)
     sizes = [int(field.max()) + 1 for field in fields]
     codes, places_P = np.unique(np.ravel_multi_index(fields, sizes), return_inverse=True)
     units, rows, *distances = np.unravel_index(codes, sizes)
     lengths = np.bincount(units)
     columns = expand_ranges(np.zeros_like(lengths), lengths)
-    # The memory-efficient kernel of a GPU copies a bias in every layer unless its rows are multiples of 8.
-    longest = int(lengths.max()) + (-int(lengths.max()) % 8 if like.is_cuda else 0)
+    longest = int(lengths.max())
+    if like.is_cuda:
+        # The memory-efficient kernel of a GPU copies a bias in every layer unless its rows are multiples of 8.
+        longest += -longest % 8
     is_seen = np.zeros((n_groups, longest), dtype=bool)
     is_seen[groups_P, columns[places_P]] = True
 
@@ -392,8 +407,10 @@ def make_source_cache(
         padded[units, columns] = values
         return torch.from_numpy(padded.ravel()).to(memory_MD.device)
 
-    index_Q, distances_Q = pad(rows), [pad(values) for values in distances]
-    heads, inner = members[0].heads, members[0].out.in_features
+    index_Q = pad(rows)
+    distances_Q = list(map(pad, distances))
+    heads = members[0].heads
+    inner = members[0].out.in_features
     keys_values = like.new_empty(len(members), 2, len(lengths), heads, longest, inner // heads)
     for number, part in enumerate(members):
         keys_MHK, values_MHK = part.project_memory(memory_MD)
@@ -402,4 +419,6 @@ def make_source_cache(
             padded = part.distances.add(*padded, *distances_Q)
         for target_rows, rows_QHK in zip(keys_values[number], padded, strict=True):
             target_rows.copy_(rows_QHK.unflatten(0, (len(lengths), longest)).transpose(1, 2))
-    return (CopyKVCache if has_copies else DocumentKVCache)(keys_values, is_seen, group_of)
+    if has_copies:
+        return CopyKVCache(keys_values, is_seen, group_of)
+    return DocumentKVCache(keys_values, is_seen, group_of)

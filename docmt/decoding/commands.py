@@ -62,7 +62,10 @@ def choose_device(device: Device, threads: int) -> str:
         return "cuda"
     reason = missing_gpus()
     if device == "cuda":
-        raise UserError(f"--device cuda: no GPU is visible here; {f'{reason}, or ' if reason else ''}use --device cpu")
+        advice = "use --device cpu"
+        if reason:
+            advice = f"{reason}, or {advice}"
+        raise UserError(f"--device cuda: no GPU is visible here; {advice}")
     if reason:
         log.warning("decoding on the CPU, although this machine has a GPU: %s", reason)
     return "cpu"
@@ -100,7 +103,8 @@ def translate(
 
     meter = DeviceMeter(torch_device)
     trained = load_model(model, fingerprint=model_fingerprint)
-    of_model, of_instances = trained.provenance.get("vocabulary"), read_manifest(instances).get("vocabulary_sha256")
+    of_model = trained.provenance.get("vocabulary")
+    of_instances = read_manifest(instances).get("vocabulary_sha256")
     if None not in (of_model, of_instances) and of_model != of_instances:
         raise UserError(f"{instances}: built with a different vocabulary than {model}: build them again")
     read = load_instances(instances, n_symbols=len(trained.vocabulary))
@@ -204,5 +208,8 @@ def translate_suite(
     trees = read_discourse(discourse) if discourse else None
     translator = Translator(trained, settings, device=torch_device, batch_tokens=batch_tokens)
     translations = translator.translate_documents([item.src for item in items], trees)
-    write_jsonl(out, ({"id": item.id, "sentences": lines} for item, lines in zip(items, translations, strict=True)))
+    rows = []
+    for item, sentences in zip(items, translations, strict=True):
+        rows.append({"id": item.id, "sentences": sentences})
+    write_jsonl(out, rows)
     write_job_facts(out, **meter.facts())

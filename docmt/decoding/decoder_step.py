@@ -41,7 +41,9 @@ class DecoderStep:
     """The decoder layers with the caches in one search: for self-attention (trees) and cross-attention."""
 
     def __init__(self, compiled: Any, trees: Sequence[PrefixTree], caches: Sequence[SourceKVCache]) -> None:
-        self.run, self.trees, self.caches = compiled.run, trees, caches
+        self.run = compiled.run
+        self.trees = trees
+        self.caches = caches
 
     @classmethod
     def of(
@@ -54,19 +56,30 @@ class DecoderStep:
         """Return the step for some layers without a context module, or None if only Python supports them."""
         if classes() is None:
             return None
-        trees = list(dict.fromkeys(tree for tree, _ in past.values()))
-        caches = list(dict.fromkeys(cache for cache, _ in source.values()))
-        numbers = {part: (trees.index(tree), number) for part, (tree, number) in past.items()}
-        numbers |= {part: (caches.index(cache), number) for part, (cache, number) in source.items()}
+        trees: list[PrefixTree] = []
+        caches: list[SourceKVCache] = []
+        numbers = {}
+        for part, (tree, number) in past.items():
+            if tree not in trees:
+                trees.append(tree)
+            numbers[part] = trees.index(tree), number
+        for part, (cache, number) in source.items():
+            if cache not in caches:
+                caches.append(cache)
+            numbers[part] = caches.index(cache), number
         key = tuple(layers)
         if key not in model.compiled_steps:  # once: its parts have the same places in each search
             try:
-                sublayers = [sublayer for layer in layers for sublayer in _sublayers(model, layer, numbers)]
+                sublayers = []
+                for layer in layers:
+                    sublayers += _sublayers(model, layer, numbers)
                 model.compiled_steps[key] = classes().DecoderStep(sublayers)
             except UnknownPartError:
                 model.compiled_steps[key] = None
         compiled = model.compiled_steps[key]
-        return None if compiled is None else cls(compiled, trees, caches)
+        if compiled is None:
+            return None
+        return cls(compiled, trees, caches)
 
     def __call__(self, hidden_RD: Tensor) -> Tensor:
         """Return states after the last layer, [R, D]. All caches must have advanced."""
@@ -95,13 +108,21 @@ def _sublayers(
         raise UnknownPartError
     sublayers = []
     for attention, sublayer, fused in zip(modules, residuals, model.projections[layer], strict=False):
-        members = parts(attention)
-        if any(part.distances is not None for part in members):
-            raise UnknownPartError
-        sublayers.append(_sublayer(sublayer, fused.products, [part.out.forward for part in members]))
-        gate = [_matmul(attention.gate.weigh)] if hasattr(attention, "gate") else []
+        outputs = []
+        caches = []
+        layer_numbers = []
+        for part in parts(attention):
+            if part.distances is not None:
+                raise UnknownPartError
+            cache, layer_number = numbers[part]
+            outputs.append(part.out.forward)
+            caches.append(cache)
+            layer_numbers.append(layer_number)
+        gate = []
+        if hasattr(attention, "gate"):
+            gate.append(_matmul(attention.gate.weigh))
         n_outputs, heads = fused.shape[2:4]
-        caches, layer_numbers = map(list, zip(*(numbers[part] for part in members), strict=True))
+        sublayers.append(_sublayer(sublayer, fused.products, outputs))
         sublayers[-1].set_attention(gate, attention.shares_queries, heads, n_outputs, caches, layer_numbers)
     feed_forward = modules[2]
     activation = names[feed_forward.activation]
@@ -109,9 +130,11 @@ def _sublayers(
 
 
 def _sublayer(sublayer: Sublayer, first: Sequence[Any], last: Sequence[Any], activation: str = "") -> Any:
-    norm, is_pre = sublayer.norm, isinstance(sublayer, SUBLAYERS["pre"])
-    products = [[_matmul(product) for product in side] for side in (first, last)]
-    return classes().Sublayer(norm.weight, norm.bias, norm.eps, is_pre, *products, activation)
+    norm = sublayer.norm
+    is_pre = isinstance(sublayer, SUBLAYERS["pre"])
+    inputs = list(map(_matmul, first))
+    outputs = list(map(_matmul, last))
+    return classes().Sublayer(norm.weight, norm.bias, norm.eps, is_pre, inputs, outputs, activation)
 
 
 def _matmul(product: FloatMatmul | Int8Matmul) -> Any:
@@ -133,7 +156,8 @@ def build(folder: Path) -> None:
     from torch.utils.cpp_extension import include_paths, library_paths  # slow to import
 
     folder.mkdir(parents=True, exist_ok=True)
-    paths = [*(f"-I{path}" for path in include_paths()), *(f"-L{path}" for path in library_paths())]
+    paths = [f"-I{path}" for path in include_paths()]
+    paths += [f"-L{path}" for path in library_paths()]
     with tempfile.TemporaryDirectory(dir=folder) as temporary:
         built = Path(temporary, "library.so")
         options = ["-O2", "-std=c++20", "-shared", "-fPIC", str(SOURCE), "-o", str(built), *paths]
@@ -144,7 +168,8 @@ def build(folder: Path) -> None:
 @functools.cache
 def classes() -> Any:
     """Return the library's classes, `torch.classes.docmt`, or None if it is not built."""
-    for path in (folder / library_name() for folder in FOLDERS):
+    for folder in FOLDERS:
+        path = folder / library_name()
         try:
             if path.exists():
                 torch.classes.load_library(str(path))

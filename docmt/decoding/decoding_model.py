@@ -36,8 +36,10 @@ class FusedProjections:
 
     def __init__(self, attention: Attention, n_outputs: int, make: MakeMatmul) -> None:
         members = parts(attention)
-        heads, inner = members[0].heads, members[0].out.in_features
-        weights, biases = [], []
+        heads = members[0].heads
+        inner = members[0].out.in_features
+        weights = []
+        biases = []
         for part in members:
             # The rows of queries come first, then keys and values, which are not used with 1 output.
             weights.append(part.in_weight[: n_outputs * inner].detach().clone())
@@ -47,10 +49,13 @@ class FusedProjections:
                 rows[:inner] *= (inner // heads) ** -0.5
         self.numbers = {part.pattern: number for number, part in enumerate(members)}
         self.is_shared = attention.shares_queries
+        n_parts = 1  # per product
         if self.is_shared:
-            weights, biases = [torch.cat(weights)], [torch.cat(biases)]
-        self.products = [make(weight, bias) for weight, bias in zip(weights, biases, strict=True)]
-        self.shape = (-1, len(members) if self.is_shared else 1, n_outputs, heads, inner // heads)
+            n_parts = len(members)
+            weights = [torch.cat(weights)]
+            biases = [torch.cat(biases)]
+        self.products = list(map(make, weights, biases))
+        self.shape = (-1, n_parts, n_outputs, heads, inner // heads)
         self.outputs: tuple[Tensor, ...] = ()
 
     def project(self, part: MultiHeadAttention, query_RD: Tensor) -> Tensor:
@@ -87,7 +92,8 @@ def project_with_products(part: MultiHeadAttention, make: MakeMatmul) -> None:
         key_MHK, value_MHK = memory_product()(memory_MD).unflatten(1, (2, part.heads, -1)).unbind(1)
         return key_MHK, value_MHK
 
-    part.project, part.project_memory = project, project_memory
+    part.project = project
+    part.project_memory = project_memory
 
 
 class DecodingModel:
@@ -154,7 +160,9 @@ def prepare_model(model: Transformer, settings: DecodingSettings, device: str) -
     if settings.precision == "float16":
         return model.half()
     is_half = settings.precision == "bfloat16" or (settings.precision == "auto" and has_bfloat16)
-    return model.bfloat16() if is_half else model
+    if is_half:
+        return model.bfloat16()
+    return model
 
 
 def prepare_search(model: Transformer, settings: DecodingSettings, device: str) -> DecodingModel:

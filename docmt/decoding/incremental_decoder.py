@@ -34,7 +34,8 @@ class IncrementalDecoder:
     """
 
     def __init__(self, model: DecodingModel, source: Tensor | DecoderPass, layout: AttentionLayout, beam: int) -> None:
-        self.transformer, self.output = model.transformer, model.output
+        self.transformer = model.transformer
+        self.output = model.output
         self.n_steps = 0
         if isinstance(source, DecoderPass):
             stack = source
@@ -42,7 +43,8 @@ class IncrementalDecoder:
             stack = self.transformer.first_pass(source, layout)
         else:
             stack = DecoderPass(self.transformer.decoder_layers, source)
-        self.context, memory_MD = stack.context, stack.memory_MD
+        self.context = stack.context
+        memory_MD = stack.memory_MD
         self.layers: list[tuple[DecoderLayer, Attend, Attend]] = []
         for layer in stack.layers:
             self_projection, cross = model.projections[layer]
@@ -85,6 +87,10 @@ class IncrementalDecoder:
                 tree = PerSentencePrefixTree(layout, layout.settings.n_before, tree_shape(members), like=self.like)
                 self.trees.append(tree)
                 self.reader.trees |= _places(tree, members)
+        # Caches that get the sentences of the rows at the start of a step.
+        self.states: list[PrefixTree | SourceKVCache | StepContextReader] = [*self.trees, *self.caches]
+        if self.reader is not None:
+            self.states.append(self.reader)
         self.compiled = None
         if self.context is None:
             self.compiled = DecoderStep.of(model, stack.layers, self.past, self.source)
@@ -98,7 +104,7 @@ class IncrementalDecoder:
         self.n_steps += 1
         hidden_RD = self.transformer.embed(tokens_R, positions_R, n_positions=self.n_steps)
         # The nodes and masks of a step are the same for all layers: set them once, before the first layer.
-        for state in (*self.trees, *self.caches, *([self.reader] if self.reader else [])):
+        for state in self.states:
             state.advance(sentences_BM)
         if self.compiled is not None:
             return self.transformer.decoder_norm(self.compiled(hidden_RD))
@@ -180,8 +186,9 @@ class StepContextReader(ContextReader):
     @override
     def attend_previous(self, part: MultiHeadAttention, query_ND: Tensor, states_ND: Tensor, n_before: int) -> Tensor:
         tree, number = self.trees[part]
-        keys_values = (rows.to(self.dtype) for rows in part.project_memory(states_ND))
-        projected_R3HK = torch.stack((self._scaled_query(part, query_ND), *keys_values), dim=1)
+        query_RHK = self._scaled_query(part, query_ND)
+        key_RHK, value_RHK = part.project_memory(states_ND)
+        projected_R3HK = torch.stack((query_RHK, key_RHK.to(self.dtype), value_RHK.to(self.dtype)), dim=1)
         return part.out(tree.attend_per_sentence(number, projected_R3HK).to(query_ND.dtype))
 
     def _scaled_query(self, part: MultiHeadAttention, query_ND: Tensor) -> Tensor:
@@ -193,8 +200,9 @@ class StepContextReader(ContextReader):
 def _by_pattern(attentions: Iterable[Attention]) -> list[list[MultiHeadAttention]]:
     """Group the parts in all layers by pattern and number of heads, in layer order."""
     groups: dict[tuple[str, int], list[MultiHeadAttention]] = {}
-    for part in (part for attention in attentions for part in parts(attention)):
-        groups.setdefault((part.pattern, part.heads), []).append(part)
+    for attention in attentions:
+        for part in parts(attention):
+            groups.setdefault((part.pattern, part.heads), []).append(part)
     return list(groups.values())
 
 

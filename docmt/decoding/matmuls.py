@@ -25,7 +25,10 @@ class FloatMatmul:
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         self.out_features, self.in_features = weight.shape
-        self.weight, self.bias = weight.detach(), None if bias is None else bias.detach()
+        self.weight = weight.detach()
+        self.bias = bias
+        if bias is not None:
+            self.bias = bias.detach()
         self.is_packed = weight.is_cpu and weight.dtype == torch.float32 and torch.backends.mkldnn.is_available()
         if self.is_packed:
             # In the order in which oneDNN reads it, as inductor does with constant weights.
@@ -55,7 +58,9 @@ class Int8Matmul:
             # torch warns that this will move to another package. All versions that docmt allows have it here.
             warnings.simplefilter("ignore")
             quantized = torch.quantize_per_channel(weight, scales.double(), zeros, 0, torch.qint8)
-        self.packed = torch.ops.quantized.linear_prepack(quantized, None if bias is None else bias.detach().float())
+        if bias is not None:
+            bias = bias.detach().float()
+        self.packed = torch.ops.quantized.linear_prepack(quantized, bias)
         self.has_7_bits = not cpu_has_vnni()
         # Bypasses torch's check for traced arguments, a third of the time of a small product.
         self.linear = torch.ops.quantized.linear_dynamic.default._op

@@ -26,8 +26,10 @@ class BlockwiseTopK:
     def __init__(
         self, n_symbols: int, n_specials: int, generated: Sequence[int], beam: int, device: torch.device
     ) -> None:
-        self.n_symbols, self.n_blocks = n_symbols, n_symbols // BLOCK
-        self.n_specials, self.n_candidates = n_specials, 2 * beam
+        self.n_symbols = n_symbols
+        self.n_blocks = n_symbols // BLOCK
+        self.n_specials = n_specials
+        self.n_candidates = 2 * beam
         # The words behind the last full block.
         words = list(range(max(self.n_blocks * BLOCK, n_specials), n_symbols))
         kinds = [0] * len(words) + list(range(1, len(generated) + 1))

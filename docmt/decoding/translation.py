@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
-from docmt.decoding.beam_search import PLAIN_SYMBOLS, BeamHypothesis, TargetSymbols, search_instances, search_sentences
+from docmt.decoding.beam_search import BeamHypothesis, search_instances, search_sentences
 from docmt.decoding.decoding_model import DecodingModel, prepare_search
 from docmt.decoding.settings import DecodingSettings
+from docmt.decoding.target_streams import PLAIN_SYMBOLS, TargetSymbols
 from docmt.decoding.two_pass_search import TwoPassSearch
 from docmt.discourse.discourse_documents import DiscourseDocument
 from docmt.errors import UserError
@@ -44,7 +45,7 @@ class Source:
     @property
     def n_tokens(self) -> int:
         """Tokens with boundary tokens."""
-        return sum(len(sentence) for sentence in self.sentences)
+        return sum(map(len, self.sentences))
 
 
 @dataclass
@@ -136,7 +137,8 @@ class Translator:
     ) -> None:
         settings = settings or DecodingSettings()
         self.with_trees = with_trees and trained.discourse is not None and trained.model.settings.needs_trees
-        self.trained, self.settings = trained, settings
+        self.trained = trained
+        self.settings = settings
         self.counts = TranslationCounts()
         least = GPU_BATCH_TOKENS if device == "cuda" else 0
         self.batch_tokens = batch_tokens or max(settings.max_batch_tokens, least)
@@ -160,20 +162,24 @@ class Translator:
 
     def _search(self, sources: Sequence[Source]) -> list[BeamHypothesis]:
         """Translate one batch. Returns the best hypothesis per source."""
-        lengths = [np.array([len(sentence) for sentence in source.sentences]) for source in sources]
+        sentences: list[np.ndarray] = []
+        lengths = []
+        for source in sources:
+            sentences += source.sentences
+            lengths.append(np.array(list(map(len, source.sentences))))
         layout = AttentionLayout.of_source(
             np.concatenate(lengths),
-            np.array([len(source.sentences) for source in sources]),
+            np.array(list(map(len, lengths))),
             settings=self.model.settings,
             trees=BatchTrees.join_known([source.trees for source in sources], lengths),
             context=self.settings.context,
         )
-        tokens = np.concatenate([sentence for source in sources for sentence in source.sentences])
-        return search_best(self.model, tokens, layout, self.settings, self.symbols)
+        return search_best(self.model, np.concatenate(sentences), layout, self.settings, self.symbols)
 
     def restore(self, hypothesis: BeamHypothesis) -> list[str]:
         """Return the text of every sentence in a hypothesis."""
-        vocabulary, pipeline = self.trained.vocabulary, self.trained.pipeline
+        vocabulary = self.trained.vocabulary
+        pipeline = self.trained.pipeline
         return [pipeline.restore(vocabulary.decode(ids), lang=pipeline.tgt_lang) for ids in hypothesis.sentences]
 
     def translate_texts(self, sources: Sequence[Source]) -> Iterator[tuple[int, BeamHypothesis, list[str]]]:
@@ -190,13 +196,17 @@ class Translator:
         A sentence model keeps no boundaries. They are found by alignment to its translations of the single sentences,
         so that no score depends on a reference.
         """
-        single = [Source([sentence]) for source in sources for sentence in source.sentences]
+        single = []
+        joined = []
+        for source in sources:
+            joined.append(Source([self.trained.marks.join(source.sentences, "src")]))
+            for sentence in source.sentences:
+                single.append(Source([sentence]))
         translations = [""] * len(single)
         for number, hypothesis in self.translate_sources(single):
             (translations[number],) = self.restore(hypothesis)
         rest = iter(translations)
         guides = [list(islice(rest, len(source.sentences))) for source in sources]
-        joined = [Source([self.trained.marks.join(source.sentences, "src")]) for source in sources]
         for number, hypothesis in self.translate_sources(joined):
             _, sentences = align_sentences(self.restore(hypothesis), guides[number], self.trained.pipeline.tgt_lang)
             yield number, hypothesis, sentences
@@ -206,24 +216,21 @@ class Translator:
         self, instance_set: InstanceSet, numbers: Sequence[int] | None = None
     ) -> list[dict[str, Any]]:
         """Return the rows of a hypotheses file (docs/files.md) for the instances with these numbers. Default: all."""
-        numbers = range(len(instance_set)) if numbers is None else numbers
-        reads_trees = self.model.settings.needs_trees and instance_set.trees is not None
-        sources = [
-            Source(
-                # Instances have `<s>` and `</s>`. The model may expect others, such as language tags.
-                [self.trained.marks.wrap(ids[1:-1], "src") for ids in instance_set.sentences(number, "src")],
-                instance_trees(instance_set, number).with_boundaries(self.model.settings.n_src_boundaries)
-                if reads_trees
-                else None,
-            )
-            for number in numbers
-        ]
+        if numbers is None:
+            numbers = range(len(instance_set))
+        sources = []
+        for number in numbers:
+            # Instances have `<s>` and `</s>`. The model may expect others, such as language tags.
+            tokens = [self.trained.marks.wrap(ids[1:-1], "src") for ids in instance_set.sentences(number, "src")]
+            trees = None
+            if self.model.settings.needs_trees and instance_set.trees is not None:
+                trees = instance_trees(instance_set, number).with_boundaries(self.model.settings.n_src_boundaries)
+            sources.append(Source(tokens, trees))
         ids = instance_set.document_ids()
         rows: list[dict[str, Any]] = [{} for _ in sources]
-        is_joined = self.settings.context == "joined"
         for index, hypothesis, sentences in self.translate_texts(sources):
             number = numbers[index]
-            rows[index] = {
+            row = {
                 "instance": number,
                 "document": ids[int(instance_set.documents[number])],
                 "first_sentence": int(instance_set.instances[number]),
@@ -232,7 +239,10 @@ class Translator:
                 "sentences": sentences,
                 "score": hypothesis.score,
                 "forced_ends": hypothesis.forced_ends,
-            } | ({"joined": True} if is_joined else {})
+            }
+            if self.settings.context == "joined":
+                row["joined"] = True
+            rows[index] = row
         return rows
 
     def translate_documents(
@@ -252,20 +262,27 @@ class Translator:
             )
         if trees is None and self.with_trees:
             trees = self.trained.annotator.annotate(documents)
-        sources, owners = [], []
+        sources: list[Source] = []
+        owners = []
         for number, document in enumerate(documents):
-            for source in self._split(document, trees[number] if trees is not None else None):
+            discourse = None if trees is None else trees[number]
+            for source in self._split(document, discourse):
                 sources.append(source)
                 owners.append(number)
         limit = self.trained.instance_settings.get("max_tokens")
-        n_long = sum(len(ids) > limit for source in sources for ids in source.sentences) if limit else 0
+        n_long = 0
+        if limit:
+            for source in sources:
+                n_long += sum(len(ids) > limit for ids in source.sentences)
         if n_long:
             logger.warning("%d sentences are longer than %d tokens, the limit in training", n_long, limit)
         texts: list[list[str]] = [[] for _ in sources]
         blank = " " if has_blanks(self.trained.pipeline.tgt_lang) else ""
         for number, hypothesis, text in self.translate_texts(sources):
             count = len(sources[number].sentences)
-            texts[number] = text if len(text) == count else [blank.join(filter(None, text)), *[""] * (count - 1)]
+            if len(text) != count:
+                text = [blank.join(filter(None, text)), *[""] * (count - 1)]
+            texts[number] = text
             self.counts.forced_ends += hypothesis.forced_ends
         translated: list[list[str]] = [[] for _ in documents]
         for owner, text in zip(owners, texts, strict=True):
@@ -275,15 +292,21 @@ class Translator:
     def _split(self, document: Sequence[str], discourse: DiscourseDocument | None) -> Iterator[Source]:
         """Yield the instances in a document, split by its source side."""
         sentences = [self.trained.encode(sentence, "src") for sentence in document]
-        costs = [len(sentence) for sentence in sentences]
+        costs = list(map(len, sentences))
         self.counts.sentences += len(sentences)
         self.counts.subwords += sum(costs) - sum(self.model.settings.n_src_boundaries) * len(sentences)
         self.counts.unknown += sum(int((sentence == UNK).sum()) for sentence in sentences)
-        aligned = None if discourse is None else align_trees(discourse, document, self.trained)
-        marks, start = self.trained.model.settings.n_src_boundaries, 0
+        aligned = None
+        if discourse is not None:
+            aligned = align_trees(discourse, document, self.trained)
+        marks = self.trained.model.settings.n_src_boundaries
+        start = 0
         for count in self.trained.split(costs, context=self.settings.context):
             end = start + count
-            yield Source(sentences[start:end], None if aligned is None else slice_trees(aligned, start, end, marks))
+            trees = None
+            if aligned is not None:
+                trees = slice_trees(aligned, start, end, marks)
+            yield Source(sentences[start:end], trees)
             start = end
 
 
@@ -311,7 +334,10 @@ def slice_trees(aligned: SubwordTrees, first: int, last: int, marks: tuple[int, 
     `marks` are the numbers of boundary tokens before and after a sentence.
     """
     cut = aligned.cut(first, last)
-    lengths = {"edu_lengths": cut.edu_lengths, "edu_counts": cut.edu_counts}
-    return BatchTrees.of_instance(
-        **lengths, edu_heads=cut.edu_heads, sentence_heads=cut.sentence_heads
-    ).with_boundaries(marks)
+    trees = BatchTrees.of_instance(
+        edu_lengths=cut.edu_lengths,
+        edu_counts=cut.edu_counts,
+        edu_heads=cut.edu_heads,
+        sentence_heads=cut.sentence_heads,
+    )
+    return trees.with_boundaries(marks)

@@ -10,16 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from docmt.decoding.beam_search import (
-    PLAIN_SYMBOLS,
-    BeamHypothesis,
-    BeamSearch,
-    TargetSymbols,
-    encode_source,
-    join_sentences,
-)
+from docmt.decoding.beam_search import BeamHypothesis, BeamSearch, encode_source, join_sentences
 from docmt.decoding.decoding_model import DecodingModel
 from docmt.decoding.settings import DecodingSettings
+from docmt.decoding.target_streams import PLAIN_SYMBOLS, TargetSymbols
 from docmt.models.attention.layout import AttentionLayout
 from docmt.models.attention.patterns import Grouping, Slot
 from docmt.models.systems.cadec import SecondDecoder
@@ -70,8 +64,12 @@ class TwoPassSearch:
     ) -> None:
         assert isinstance(model.transformer, ContextTransformer)
         assert isinstance(model.transformer.context, SecondDecoder)
-        self.model, self.transformer, self.context = model, model.transformer, model.transformer.context
-        self.layout, self.settings, self.symbols = layout, settings, symbols
+        self.model = model
+        self.transformer = model.transformer
+        self.context = model.transformer.context
+        self.layout = layout
+        self.settings = settings
+        self.symbols = symbols
         self.memory_SD = encode_source(self.model, src_tokens, layout)
         self.starts_G = starts_of(layout.src_lengths_G)
 
@@ -85,7 +83,8 @@ class TwoPassSearch:
     @torch.inference_mode()
     def run(self) -> list[BeamHypothesis]:
         """Return the best translation per instance."""
-        numbers_G, best = self.layout.sentence_numbers(), self.draft()
+        numbers_G = self.layout.sentence_numbers()
+        best = self.draft()
         # The states of each sentence's draft, until its final translation replaces them.
         states = self._translation_states(np.arange(len(best)), best)
         # First sentences stay as drafted. Then all second ones of the batch are searched side by side, and so on.
@@ -93,14 +92,15 @@ class TwoPassSearch:
             sentences_B = np.flatnonzero(numbers_G == number)
             layout = WindowLayout(self.layout, sentences_B)
             rows = [states[sentence] for sentence in layout.sentences_W.tolist()]
-            lengths_W = np.array([len(rows_NE) for rows_NE in rows])
+            lengths_W = np.array(list(map(len, rows)))
             layout.set_lengths(self.layout.src_lengths_G[layout.sentences_W], lengths_W)
             source = self.context.second_pass(torch.cat(rows), self._encoded(layout.sentences_W))
             searched = BeamSearch(self.model, source, layout, self.settings, self.symbols).run()
             translations = [hypotheses[0] for hypotheses in searched]
             rows = self._translation_states(sentences_B, translations)
             for sentence, hypothesis, rows_NE in zip(sentences_B.tolist(), translations, rows, strict=True):
-                best[sentence], states[sentence] = hypothesis, rows_NE
+                best[sentence] = hypothesis
+                states[sentence] = rows_NE
         counts = self.layout.sentences_B.tolist()
         return join_sentences(best, counts, length_penalty=self.settings.length_penalty)
 
@@ -111,15 +111,22 @@ class TwoPassSearch:
 
     def _translation_states(self, sentences_B: np.ndarray, hypotheses: Sequence[BeamHypothesis]) -> list[Tensor]:
         """Return the states that the second decoder reads from translations, [N, E] per sentence."""
-        forced = [] if self.symbols.forced is None else [self.symbols.forced]
-        tokens = [[self.symbols.start, *forced, *hypothesis.sentences[0], EOS] for hypothesis in hypotheses]
-        # Teacher forcing, as in training: inputs lack the last token, labels the first.
-        inputs_N, labels_N = (
-            torch.tensor([token for sentence in tokens for token in sentence[part]], device=self.memory_SD.device)
-            for part in (slice(-1), slice(1, None))
-        )
-        lengths_B = np.array([len(sentence) - 1 for sentence in tokens])
+        before = [self.symbols.start]
+        if self.symbols.forced is not None:
+            before.append(self.symbols.forced)
+        inputs: list[int] = []
+        labels: list[int] = []
+        counts = []
+        for hypothesis in hypotheses:
+            tokens = [*before, *hypothesis.sentences[0], EOS]
+            # Teacher forcing, as in training: inputs lack the last token, labels the first.
+            inputs += tokens[:-1]
+            labels += tokens[1:]
+            counts.append(len(tokens) - 1)
+        inputs_N = torch.tensor(inputs, device=self.memory_SD.device)
+        labels_N = torch.tensor(labels, device=self.memory_SD.device)
+        lengths_B = np.array(counts)
         lengths = self.layout.src_lengths_G[sentences_B], lengths_B, np.ones_like(lengths_B)
         layout = AttentionLayout(*lengths, settings=self.layout.settings, context="none")
         states_ND = self.transformer.decode(inputs_N, self._encoded(sentences_B), layout)
-        return list(self.context.translated(self.transformer, labels_N, states_ND).split(lengths_B.tolist()))
+        return list(self.context.translated(self.transformer, labels_N, states_ND).split(counts))

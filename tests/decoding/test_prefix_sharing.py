@@ -7,12 +7,8 @@ import torch
 from architectures import SLOW_ABLATIONS
 from core_fixtures import N_SYMBOLS, document_trees, make_model
 
-from docmt.decoding.contrastive_scoring import (
-    PrefixSharing,
-    SharedLayout,
-    instance_log_probabilities,
-    n_shared_inputs,
-)
+from docmt.decoding.contrastive_scoring import instance_log_probabilities
+from docmt.decoding.prefix_sharing import PrefixSharing, SharedLayout, n_shared_inputs
 from docmt.text.vocabulary import BOS, EOS
 
 SOURCE = [[7, 8, 9], [], [10, 11]]

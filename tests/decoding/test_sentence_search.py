@@ -10,10 +10,11 @@ from plain_scores import untrained
 from plain_search import pack_sources, sources, teacher_forced
 
 from docmt.cli.main import main
-from docmt.decoding.beam_search import BeamHypothesis, TargetSymbols, join_sentences, search_instances, search_sentences
+from docmt.decoding.beam_search import BeamHypothesis, join_sentences, search_instances, search_sentences
 from docmt.decoding.contrastive_scoring import Candidate, TargetScorer, instance_log_probabilities
 from docmt.decoding.decoding_model import DecodingModel
 from docmt.decoding.settings import DecodingSettings
+from docmt.decoding.target_streams import TargetSymbols
 from docmt.decoding.translation import Translator, search_best
 from docmt.errors import UserError
 from docmt.instances.storage import load_instances

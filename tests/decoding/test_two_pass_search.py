@@ -7,10 +7,11 @@ from core_fixtures import DOCUMENTS, make_batch, make_model, pack_documents, ran
 from plain_scores import untrained
 from plain_search import pack_sources, sources
 
-from docmt.decoding.beam_search import PLAIN_SYMBOLS, TargetSymbols, search_sentences
+from docmt.decoding.beam_search import search_sentences
 from docmt.decoding.contrastive_scoring import Candidate, TargetScorer, instance_log_probabilities
 from docmt.decoding.decoding_model import DecodingModel, prepare_search
 from docmt.decoding.settings import DecodingSettings
+from docmt.decoding.target_streams import PLAIN_SYMBOLS, TargetSymbols
 from docmt.decoding.translation import Translator
 from docmt.decoding.two_pass_search import TwoPassSearch
 from docmt.evaluation.cxmi import CXMI, score_references

@@ -56,7 +56,9 @@ class Artifact:
     @cached_property
     def fingerprint(self) -> str:
         """Short hash of the stage's version, the parameters, and the fingerprints of all inputs."""
-        inputs = {name: [source.fingerprint for source in self.sources(name)] for name in self.inputs}
+        inputs = {}
+        for name in self.inputs:
+            inputs[name] = [source.fingerprint for source in self.sources(name)]
         paths = []
         if self.reads_paths:
             paths = [source.files for source in self.sources() if not isinstance(source, UserFile)]
@@ -78,7 +80,10 @@ class Artifact:
         """Yield the rule inputs with one name, or all."""
         for key, value in self.inputs.items():
             if name in (None, key):
-                yield from [value] if isinstance(value, Artifact) else value
+                if isinstance(value, Artifact):
+                    yield value
+                else:
+                    yield from value
 
     def input_files(self, name: str | None = None) -> list[str]:
         """Return the paths for `sources`."""

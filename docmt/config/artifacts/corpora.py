@@ -114,7 +114,7 @@ def dataset_split(study: Study, dataset: str, split: str) -> Artifact:
     prefix = paths.SPLIT.format(dataset=dataset, languages="-".join(languages), split=split)
     inputs: dict[str, list[Artifact]] = {"members": members}
     # Prefixes are recorded, because ids of documents contain their names.
-    params: dict[str, Any] = {"languages": languages, "inputs": [_prefix(text) for text in members]}
+    params: dict[str, Any] = {"languages": languages, "inputs": list(map(_prefix, members))}
     options: dict[str, Any] = {}
     if split in row.filters:
         name = row.filters[split]
@@ -129,7 +129,7 @@ def dataset_split(study: Study, dataset: str, split: str) -> Artifact:
             options["external"].append(f"{reference}={path}")
         if settings.max_test_overlap is not None:
             inputs["tests"] = _evaluation_splits(study, dataset)
-            options["tests"] = [_prefix(test) for test in inputs["tests"]]
+            options["tests"] = list(map(_prefix, inputs["tests"]))
     return Artifact(_split_files(prefix, languages), inputs, params, options)
 
 
@@ -151,12 +151,13 @@ def overlap(study: Study, dataset: str) -> Artifact:
     params: dict[str, Any] = language_pair(study, dataset)
     for name, texts in splits.items():
         # Prefixes are recorded, because the file contains the names of the tests.
-        params[name] = [_prefix(text) for text in texts]
+        params[name] = list(map(_prefix, texts))
     return Artifact([paths.OVERLAP.format(dataset=dataset)], splits, params)
 
 
 def _evaluation_splits(study: Study, dataset: str) -> list[Artifact]:
-    return [dataset_split(study, dataset, part) for part in study.config.datasets[dataset].parts() if part != "train"]
+    parts = study.config.datasets[dataset].parts()
+    return [dataset_split(study, dataset, part) for part in parts if part != "train"]
 
 
 def member(study: Study, dataset: str, reference: str, part: str) -> Artifact:

@@ -69,7 +69,8 @@ def parser_evaluation(study: Study, parser: str) -> Artifact:
 @artifact("annotate", "merge_trees", stage="discourse")
 def document_trees(study: Study, dataset: str, trees: str, part: str) -> Artifact:
     """Trees of the source documents in a split or in `suite_{suite}`."""
-    row, data = study.config.discourse.trees[trees], study.config.datasets[dataset]
+    row = study.config.discourse.trees[trees]
+    data = study.config.datasets[dataset]
     suite_name = None
     if part.startswith("suite_"):
         suite_name = part.removeprefix("suite_")
@@ -101,23 +102,28 @@ def document_trees(study: Study, dataset: str, trees: str, part: str) -> Artifac
         return Artifact(files, inputs)
     if suite_name is None:
         inputs["text"] = text.select(f".{data.src_lang}")
-    is_trained = row.parser in study.config.discourse.parsers
     inputs["segmenter"] = segmenter_model(study, row.segmenter or "")
-    inputs["parser"] = [parser_model(study, row.parser or "")] if is_trained else []
-    params = {"parser": "" if is_trained else row.parser, "sentences": row.sentences, "lang": data.src_lang}
+    inputs["parser"] = []
+    params = {"parser": row.parser, "sentences": row.sentences, "lang": data.src_lang}
+    if row.parser in study.config.discourse.parsers:
+        inputs["parser"] = [parser_model(study, row.parser)]
+        params["parser"] = ""
     return Artifact(files, inputs, params)
 
 
 @artifact("count_trees", stage="discourse")
 def tree_statistics(study: Study, dataset: str, trees: str) -> Artifact:
     """Counts of trees and relations in all splits of a dataset."""
-    names, artifacts, files = [], [], []
+    names = []
+    artifacts = []
+    files = []
     for split in study.config.datasets[dataset].parts():
         name = f"{dataset}/{trees}/{split}"
         artifact = document_trees(study, dataset, trees, split)
         names.append(name)
         artifacts.append(artifact)
-        files += [f"{name}={file}" for file in artifact.files]
+        for file in artifact.files:
+            files.append(f"{name}={file}")
     folder = f"results/{dataset}/discourse/{trees}"
     return Artifact(
         [f"{folder}/statistics.csv", f"{folder}/relations.csv"],

@@ -31,10 +31,10 @@ PARTS = {ACCURACY: "suite", GENERATIVE: "generated", **dict.fromkeys(OF_REFERENC
 @artifact("report_collect", stage="report")
 def scores_table(study: Study, scope: str) -> Artifact:
     """Table of all scores of the study (`report`), of a `{dataset}`, or of `{dataset}/runs/{system}`."""
-    runs = [run for run in scored_runs(study) if scope in ("report", run.dataset, f"{run.dataset}/runs/{run.system}")]
     scores: list[Artifact] = []
-    for run in runs:
-        scores += run_scores(study, run).values()
+    for run in scored_runs(study):
+        if scope in ("report", run.dataset, f"{run.dataset}/runs/{run.system}"):
+            scores += run_scores(study, run).values()
     return Artifact([f"results/{scope}/scores.csv"], {"scores": without_duplicates(scores)}, reads_paths=True)
 
 
@@ -86,9 +86,10 @@ def figure(study: Study, figure: str) -> Artifact:
         inputs["scores"] = _shown_scores(study, study.config.report.figures[figure])
     else:
         curves = study.config.report.curves[figure]
-        runs = [run for run in trained_runs(study) if run.system in curves.systems]
-        if curves.datasets is not None:
-            runs = [run for run in runs if run.dataset in curves.datasets]
+        runs = []
+        for run in trained_runs(study):
+            if run.system in curves.systems and (curves.datasets is None or run.dataset in curves.datasets):
+                runs.append(run)
         inputs["histories"] = _histories(study, runs)
     return Artifact(files, inputs, _report_params(study), reads_paths=True)
 
@@ -98,7 +99,9 @@ def judged_claims(study: Study, claims: str) -> Artifact:
     """All claims of `report.claims` (`claims`), or one claim (`claims/{claim}`). Requires only its systems."""
     rows = study.config.report.claims
     name = claims.removeprefix("claims").removeprefix("/")
-    selected = [rows[name]] if name else list(rows.values())
+    selected = list(rows.values())
+    if name:
+        selected = [rows[name]]
     controls = [rows[claim.control] for claim in selected if claim.control]
     scores: list[Artifact] = []
     trainings: dict[Run, None] = {}
@@ -123,30 +126,40 @@ def judged_claims(study: Study, claims: str) -> Artifact:
 def report(study: Study) -> Artifact:
     """Tables, figures and the report page."""
     config = study.config
-    datasets = config.datasets
     tested = _tested_differences(study, config.report.baseline)
     for row in config.report.tables.values():
         tested += _tested_differences(study, row.baseline, row)
     statistics = []
+    relations = []
     segmenters: dict[str, Artifact] = {}
     parsers: dict[str, Artifact] = {}
     for dataset, trees in used_trees(study):
-        statistics.append(tree_statistics(study, dataset, trees))
+        counts = tree_statistics(study, dataset, trees)
+        statistics.append(counts.select("/statistics.csv"))
+        relations.append(counts.select("/relations.csv"))
         row = config.discourse.trees[trees]
         if row.segmenter:
             segmenters[row.segmenter] = segmenter_evaluation(study, row.segmenter)
         if row.parser in config.discourse.parsers:
             parsers[row.parser] = parser_evaluation(study, row.parser)
+    generated = [name for name in config.datasets if is_generated(config, name)]
+    instance_counts = []
+    choices: dict[str, dict[str, str]] = {}
+    for name, row in config.datasets.items():
+        # Instances are built only where systems are trained, not for datasets whose translations the user supplies.
+        if dataset_instances(config, name):
+            instance_counts.append(instance_statistics(study, name))
+        for suite in row.suite_names():
+            choices[f"{name}/{suite}"] = suite_choices(config, row.suite_reference(suite))
     inputs = {
         "scores": scores_table(study, "report"),
         "histories": _histories(study, trained_runs(study)),
-        # Instances are built only where systems are trained, not for datasets whose translations the user supplies.
-        "statistics": [instance_statistics(study, name) for name in datasets if dataset_instances(config, name)],
-        "overlaps": [overlap(study, name) for name in datasets],
+        "statistics": instance_counts,
+        "overlaps": [overlap(study, name) for name in config.datasets],
         "counts": text_counts(study),
-        "roundtrips": [roundtrip(study, name) for name in datasets],
-        "tree_statistics": [counts.select("/statistics.csv") for counts in statistics],
-        "tree_relations": [counts.select("/relations.csv") for counts in statistics],
+        "roundtrips": [roundtrip(study, name) for name in config.datasets],
+        "tree_statistics": statistics,
+        "tree_relations": relations,
         "segmenters": list(segmenters.values()),
         "parsers": list(parsers.values()),
         "differences": without_duplicates(tested),
@@ -159,16 +172,12 @@ def report(study: Study) -> Artifact:
         origins[system] = chain
         if len(chain) > 1 and model_settings(config, chain[0]) != model_settings(config, chain[1]):
             extended.append(system)
-    choices: dict[str, dict[str, str]] = {}
-    for name, row in datasets.items():
-        for suite in row.suite_names():
-            choices[f"{name}/{suite}"] = suite_choices(config, row.suite_reference(suite))
     params = _report_params(
         study,
         systems=_colored_systems(study),
         origins=origins,
         extended=extended,
-        generated=[name for name in datasets if is_generated(config, name)],
+        generated=generated,
         choices=choices,
         stages=RULES,
     )
@@ -205,8 +214,8 @@ def reader(study: Study) -> Artifact:
                 add(kind, f"{dataset}/{suite}", dataset_suite(study, dataset, suite))
         for system in dict.fromkeys(run.system for run in scored_runs(study) if run.dataset == dataset):
             for run in runs_of(study, dataset, system)[: config.report.reader.seeds]:
-                parts = tested_parts(study, dataset, system)
-                inputs["outputs"] += [run_output(study, dataset, system, str(run.seed), part) for part in parts]
+                for part in tested_parts(study, dataset, system):
+                    inputs["outputs"].append(run_output(study, dataset, system, str(run.seed), part))
     facts = {"systems": [*config.report.legend, *_colored_systems(study)], "languages": languages}
     facts["ties"] = config.evaluation.contrast.ties
     settings = config.report.model_dump(mode="json", include={"title", "labels", "reader", "baseline"})
@@ -224,7 +233,9 @@ def used_trees(study: Study) -> list[tuple[str, str]]:
     pairs = {}
     for run in list_runs(study.config):
         row = study.config.systems[run.system]
-        trees = None if row.has_user_output else study.config.instances[row.instances].trees
+        if row.has_user_output:
+            continue
+        trees = study.config.instances[row.instances].trees
         if trees is not None:
             pairs[run.dataset, trees] = None
     return list(pairs)

@@ -44,7 +44,9 @@ def instances(study: Study, dataset: str, instances: str, split: str) -> Artifac
         settings = settings.model_copy(
             update={"min_document_tokens": None, "subset": None, "subset_seed": 1, "shuffled": False}
         )
-    has_trees = row.trees is not None and split != MONOLINGUAL
+    trees = []
+    if row.trees is not None and split != MONOLINGUAL:
+        trees.append(document_trees(study, dataset, row.trees, split))
     languages = study.config.datasets[dataset].part_languages(split)
     return Artifact(
         [paths.INSTANCES.format(dataset=dataset, instances=instances, split=split)],
@@ -52,7 +54,7 @@ def instances(study: Study, dataset: str, instances: str, split: str) -> Artifac
             "texts": [subwords(study, dataset, split, lang) for lang in languages],
             "documents": dataset_split(study, dataset, split).select(INDEX),
             "vocabulary": vocabulary(study, dataset),
-            "discourse": [document_trees(study, dataset, row.trees or "", split)] if has_trees else [],
+            "discourse": trees,
         },
         {"settings": settings},
     )
@@ -73,7 +75,8 @@ def instance_statistics(study: Study, dataset: str) -> Artifact:
 def published_model(study: Study, dataset: str, system: str) -> Artifact:
     """Published model as it is, for the text of a dataset."""
     row = study.config.systems[system]
-    init, limits = row.init, study.config.instances[row.instances].instances()
+    init = row.init
+    limits = study.config.instances[row.instances].instances()
     assert isinstance(init, PretrainedInit)
     where = f"config.systems.{system}.init.pretrained"
     return Artifact(
@@ -99,7 +102,7 @@ def model(study: Study, dataset: str, system: str, seed: str) -> Artifact:
         return published_model(study, dataset, system)
     training = training_settings(study.config, system)
     recipe = study.config.training[row.recipe or ""]
-    (monolingual_lang,) = study.config.datasets[dataset].part_languages(MONOLINGUAL)
+    monolingual_lang = None
 
     def of_split(split: str) -> Artifact:
         return instances(study, dataset, row.instances, split)
@@ -119,6 +122,7 @@ def model(study: Study, dataset: str, system: str, seed: str) -> Artifact:
         inputs["pairs"] = of_split(SENTENCES)
     if "restoration" in training.tasks:
         inputs["monolingual"] = of_split(MONOLINGUAL)
+        (monolingual_lang,) = study.config.datasets[dataset].part_languages(MONOLINGUAL)
     if isinstance(row.init, PretrainedInit):
         where = f"config.systems.{system}.init.pretrained"
         files = published_files(study, row.init.pretrained, MODEL_FILES, where=where)
@@ -127,12 +131,12 @@ def model(study: Study, dataset: str, system: str, seed: str) -> Artifact:
         inputs["init"] = model(study, dataset, row.init, seed).select("model.pt")
     run = {"dataset": dataset, "system": system, "seed": int(seed)}
     return Artifact(
-        [template.format(**run) for template in (paths.MODEL, paths.HISTORY)],
+        [paths.MODEL.format(**run), paths.HISTORY.format(**run)],
         inputs,
         {
             "settings": {"model": model_settings(study.config, system), "training": training},
             "seed": int(seed),  # a wildcard is text, and 1 must have the same hash as in a config
-            "monolingual_lang": monolingual_lang if "restoration" in training.tasks else None,
+            "monolingual_lang": monolingual_lang,
         },
         {name: getattr(recipe, name) for name in WITHOUT_EFFECT},
     )
@@ -184,7 +188,8 @@ def probabilities(study: Study, dataset: str, system: str, seed: str, suite: str
     output = f"suite_{suite}.json"
     if study.config.systems[system].has_user_output:
         return user_output(study, dataset, system, seed, output)
-    settings, rules = decoding_settings(study.config, system), study.config.evaluation.contrast
+    settings = decoding_settings(study.config, system)
+    rules = study.config.evaluation.contrast
     # Search settings only matter if the search translates the context.
     keys = None if rules.context == "own" else SCORING_KEYS
     return Artifact(
@@ -214,19 +219,20 @@ def cxmi(study: Study, dataset: str, system: str, seed: str, part: str) -> Artif
     """Gain in reference log probability from context (CXMI) on a test split, or on `suite_{suite}`."""
     run = {"dataset": dataset, "system": system, "seed": int(seed)}
     kind, _, test = part.partition("_")
-    inputs = {
+    inputs: dict[str, Any] = {
         "model": model(study, dataset, system, seed).select("model.pt"),
-        "texts": [] if kind == "suite" else dataset_split(study, dataset, part),
-        "suite": dataset_suite(study, dataset, test) if kind == "suite" else [],
+        "texts": [],
+        "suite": [],
         "discourse": _read_trees(study, dataset, system, part),
     }
     settings = decoding_settings(study.config, system).model_dump(mode="json", include=SCORING_KEYS)
-    languages = {} if kind == "suite" else language_pair(study, dataset)
-    return Artifact(
-        [f"{paths.RUN.format(**run)}/scores/{CXMI_PREFIX}{part}.json"],
-        inputs,
-        {"settings": settings, "metric": CXMI, "test": test, **run, **languages},
-    )
+    params = {"settings": settings, "metric": CXMI, "test": test, **run}
+    if kind == "suite":
+        inputs["suite"] = dataset_suite(study, dataset, test)
+    else:
+        inputs["texts"] = dataset_split(study, dataset, part)
+        params |= language_pair(study, dataset)
+    return Artifact([f"{paths.RUN.format(**run)}/scores/{CXMI_PREFIX}{part}.json"], inputs, params)
 
 
 def runs_of(study: Study, dataset: str, system: str) -> list[Run]:
@@ -259,4 +265,6 @@ def _suite_inputs(study: Study, dataset: str, system: str, seed: str, suite: str
 
 def _read_trees(study: Study, dataset: str, system: str, part: str) -> list[Artifact]:
     name = study.config.instances[study.config.systems[system].instances].trees
-    return [document_trees(study, dataset, name, part)] if name else []
+    if not name:
+        return []
+    return [document_trees(study, dataset, name, part)]

@@ -32,14 +32,16 @@ def scores(study: Study, dataset: str, system: str, seed: str) -> Artifact:
     """Scores of a run on all its test splits, contrastive and generative test sets."""
     parts = tested_parts(study, dataset, system)
     external = _external_scores(study, dataset, parts, [Run(dataset, system, int(seed))])
-    reads_training = any(TRAINING in find_metric(name).needs for name in study.config.evaluation.metrics)
+    training = []
+    if any(TRAINING in find_metric(name).needs for name in study.config.evaluation.metrics):
+        training.append(dataset_split(study, dataset, "train"))
     return Artifact(
         [f"{run_folder(dataset, system, seed)}/scores.json"],
         {
             "outputs": [run_output(study, dataset, system, seed, part) for part in parts],
             **_references(study, dataset, parts),
             "external": list(external.values()),
-            "training": [dataset_split(study, dataset, "train")] if reads_training else [],
+            "training": training,
         },
         {
             **_scoring_params(study, dataset, parts),
@@ -57,17 +59,22 @@ def scores(study: Study, dataset: str, system: str, seed: str) -> Artifact:
 def comet(study: Study, dataset: str, system: str, seed: str, split: str) -> Artifact:
     """COMET scores of a run on a test split."""
     settings = study.config.evaluation.comet
+    file = ""
+    context = 0
+    if settings is not None:
+        file = settings.model_file
+        context = settings.context
     run = {"dataset": dataset, "system": system, "seed": int(seed)}
     return Artifact(
         [f"{run_folder(dataset, system, seed)}/scores/{COMET_PREFIX}{split}.json"],
         {
             "texts": dataset_split(study, dataset, split),
             "hypotheses": hypotheses(study, dataset, system, seed, split),
-            "model": UserFile.at(settings.model_file if settings else "", where="config.evaluation.comet.checkpoint"),
+            "model": UserFile.at(file, where="config.evaluation.comet.checkpoint"),
         },
         {
             "metric": COMET,
-            "context": settings.context if settings else 0,
+            "context": context,
             "test": split.removeprefix("test_"),
             **run,
             **language_pair(study, dataset),
@@ -81,7 +88,6 @@ def comet(study: Study, dataset: str, system: str, seed: str, split: str) -> Art
 def differences(study: Study, dataset: str, system: str, baseline: str) -> Artifact:
     """Paired tests of a system against a baseline on all tests of both, over all seeds."""
     parts = tested_parts(study, dataset, system, baseline)
-
     runs = [*runs_of(study, dataset, system), *runs_of(study, dataset, baseline)]
     external = _external_scores(study, dataset, parts, runs)
 
@@ -143,7 +149,8 @@ def _references(study: Study, dataset: str, parts: Iterable[str]) -> dict[str, l
             where = f"config.datasets.{dataset}.references.{name}"
             files = study.config.datasets[dataset].references.get(name, [])
             inputs["texts"].append(dataset_split(study, dataset, part))
-            inputs["references"] += [UserFile.at(file, where=where) for file in files]
+            for file in files:
+                inputs["references"].append(UserFile.at(file, where=where))
         else:
             inputs["suites"].append(dataset_suite(study, dataset, name))
     return inputs
@@ -152,11 +159,14 @@ def _references(study: Study, dataset: str, parts: Iterable[str]) -> dict[str, l
 def _file_options(
     study: Study, dataset: str, parts: Iterable[str], external: Mapping[tuple[str, Run], UserFile]
 ) -> dict[str, list[str]]:
-    references = []
+    options: dict[str, list[str]] = {"references": [], "external": []}
     for name, files in study.config.datasets[dataset].references.items():
         if f"test_{name}" in parts:
-            references += [f"{name}={file}" for file in files]
-    return {"references": references, "external": [f"{name}={file.file}" for (name, _), file in external.items()]}
+            for file in files:
+                options["references"].append(f"{name}={file}")
+    for (name, _), user_file in external.items():
+        options["external"].append(f"{name}={user_file.file}")
+    return options
 
 
 def _scoring_params(study: Study, dataset: str, parts: list[str]) -> dict[str, Any]:
@@ -166,8 +176,10 @@ def _scoring_params(study: Study, dataset: str, parts: list[str]) -> dict[str, A
     )
     # Scores from different package versions do not belong in one table.
     packages = installed_packages(tuple(study.config.evaluation.metrics))
-    references = study.config.datasets[dataset].references
-    n_references = {name: len(files) for name, files in references.items() if f"test_{name}" in parts}
+    n_references = {}
+    for name, files in study.config.datasets[dataset].references.items():
+        if f"test_{name}" in parts:
+            n_references[name] = len(files)
     return {
         "settings": settings,
         "packages": packages,
@@ -192,10 +204,14 @@ def test_splits(study: Study, dataset: str, *systems: str) -> list[str]:
 
 def suites_by_kind(study: Study, dataset: str, *systems: str) -> tuple[list[str], list[str]]:
     """Return the contrastive and the generative test sets that all of these systems have output for."""
-    contrastive, generative = [], []
+    contrastive = []
+    generative = []
     for reference in study.config.datasets[dataset].suites:
-        suites = generative if is_generative(study.config, reference) else contrastive
-        suites.append(reference.split("/")[1])
+        suite = reference.split("/")[1]
+        if is_generative(study.config, reference):
+            generative.append(suite)
+        else:
+            contrastive.append(suite)
     for row in _external_systems(study, systems):
         contrastive = [suite for suite in contrastive if f"{dataset}/{suite}" in row.log_probabilities]
         generative = []
@@ -203,8 +219,12 @@ def suites_by_kind(study: Study, dataset: str, *systems: str) -> tuple[list[str]
 
 
 def _external_systems(study: Study, systems: Iterable[str]) -> list[SystemSettings]:
-    rows = [study.config.systems[system] for system in systems]
-    return [row for row in rows if row.has_user_output]
+    rows = []
+    for system in systems:
+        row = study.config.systems[system]
+        if row.has_user_output:
+            rows.append(row)
+    return rows
 
 
 def tested_parts(study: Study, dataset: str, *systems: str) -> list[str]:
@@ -221,8 +241,9 @@ def run_output(study: Study, dataset: str, system: str, seed: str, part: str) ->
     kind, _, suite = part.partition("_")
     if kind == "test":
         return hypotheses(study, dataset, system, seed, part)
-    declare = probabilities if kind == "suite" else generated_documents
-    return declare(study, dataset, system, seed, suite)
+    if kind == "suite":
+        return probabilities(study, dataset, system, seed, suite)
+    return generated_documents(study, dataset, system, seed, suite)
 
 
 def run_scores(study: Study, run: Run) -> dict[str, Artifact]:

@@ -40,10 +40,11 @@ def targets(final_outputs: list[Artifact]) -> dict[str, list[str]]:
 
 def planned_artifacts(study: Study, planned: Container[str] | None) -> list[Artifact]:
     """Return the artifacts of a study with a file among the outputs of a run, or all if `planned` is None."""
-    artifacts = all_artifacts(study)
-    if planned is None:
-        return artifacts
-    return [artifact for artifact in artifacts if any(path in planned for path in artifact.files)]
+    artifacts = []
+    for artifact in all_artifacts(study):
+        if planned is None or any(path in planned for path in artifact.files):
+            artifacts.append(artifact)
+    return artifacts
 
 
 def all_artifacts(study: Study) -> list[Artifact]:
@@ -54,7 +55,8 @@ def all_artifacts(study: Study) -> list[Artifact]:
     outputs += [case_study(study, name) for name in layouts.cases]
     outputs += [figure(study, name) for name in layouts.drawn]
     outputs.append(judged_claims(study, "claims"))
-    outputs += [judged_claims(study, f"claims/{name}") for name in layouts.claims]
+    for name in layouts.claims:
+        outputs.append(judged_claims(study, f"claims/{name}"))
     scopes: dict[str, None] = {}
     for run in scored_runs(study):
         scopes |= {run.dataset: None, f"{run.dataset}/runs/{run.system}": None}

@@ -60,7 +60,9 @@ def vocabulary(study: Study, dataset: str) -> Artifact:
     """Vocabulary of the training text, with masks and language tags for pre-training."""
     row = study.config.datasets[dataset]
     settings = text_settings(study.config, dataset)
-    params: dict[str, Any] = {"tags": list(row.languages) if row.sentences or row.monolingual else []}
+    params: dict[str, Any] = {"tags": []}
+    if row.sentences or row.monolingual:
+        params["tags"] = list(row.languages)
     if settings.pretrained is not None:
         params |= {"pretrained": published_folder(settings.pretrained), "keep": settings.keep_pieces}
         params |= language_pair(study, dataset)
@@ -94,7 +96,10 @@ def roundtrip(study: Study, dataset: str) -> Artifact:
     """Share of lines that are restored from subwords without changes."""
     row = study.config.datasets[dataset]
     suffixes = [f".{lang}" for lang in row.languages]
-    tests = [dataset_split(study, dataset, split).select(*suffixes) for split in row.parts() if split != "train"]
+    tests = []
+    for split in row.parts():
+        if split != "train":
+            tests.append(dataset_split(study, dataset, split).select(*suffixes))
     inputs = {"texts": tests, "pipeline": pipeline(study, dataset)}
     return Artifact([paths.ROUNDTRIP.format(dataset=dataset)], inputs)
 
@@ -122,5 +127,6 @@ def _training_text(study: Study, dataset: str, declare: Callable[[Study, str, st
     row = study.config.datasets[dataset]
     texts = []
     for lang in row.languages:
-        texts += [declare(study, dataset, part, lang) for part in row.learned_on(lang)]
+        for part in row.learned_on(lang):
+            texts.append(declare(study, dataset, part, lang))
     return texts

@@ -84,8 +84,11 @@ class ClozeSuite(SuiteFormat):
                 if self.context == "foreign":
                     n_others = len(all_pairs) - len(document_pairs)
                     numbers = chance.sample(range(n_others), min(n_others, number - start))
-                    # Indices skip this document's pairs.
-                    context = [all_pairs[n if n < first else n + len(document_pairs)] for n in numbers]
+                    context = []
+                    for n in numbers:
+                        if n >= first:  # indices skip this document's pairs
+                            n += len(document_pairs)
+                        context.append(all_pairs[n])
                 form = matches[0][0]
                 start_of_form = matches[0].start()
                 src_context = [pair[0] for pair in context]
@@ -93,11 +96,14 @@ class ClozeSuite(SuiteFormat):
                 candidates = []
                 for ending in (form, *self._counterparts(form)):
                     candidates.append([*tgt_context, tgt[:start_of_form] + ending])
-                deciding = [k for k in range(start, number) if form_matches[k]]
+                distance = None
+                for k in range(start, number):
+                    if form_matches[k]:
+                        distance = number - k
                 yield {
                     "id": f"{document.id}/{number + 1}",
                     "phenomenon": self.phenomenon,
-                    "distance": number - deciding[-1] if deciding else None,
+                    "distance": distance,
                     "kind": kinds[form.lower()],
                     "src": [*src_context, src],
                     "candidates": candidates,

@@ -110,7 +110,7 @@ class PoFiles(DocumentFormat):
             collector.drop("program listing")
             return
         pair = self._clean(pair, collector)
-        if not any(side.strip() for side in pair):
+        if not any(map(str.strip, pair)):
             collector.drop("tags without text")
             return
         if self.identical == "drop" and pair[0].strip() == pair[1].strip():
@@ -188,7 +188,10 @@ def _pages(
     for order, entry in enumerate(entries):
         cause = _why_not(entry)
         if cause:
-            collector.drop(cause, max(1, len(entry.occurrences)) if drops_places else 1)
+            n_dropped = 1
+            if drops_places:
+                n_dropped = max(1, len(entry.occurrences))
+            collector.drop(cause, n_dropped)
             continue
         matches = map(SPEAKER.match, entry.comment.split("\n"))
         speakers: list[str | None] = [match[1] for match in matches if match]
@@ -196,10 +199,13 @@ def _pages(
             speakers = [None] * len(entry.occurrences)
         for speaker, (page, line) in zip(speakers, entry.occurrences, strict=True):
             # polib accepts numbers such as `²` or thousands of digits.
-            number = int(line) if line.isdecimal() and len(line) < 10 else 0
+            number = 0
+            if line.isdecimal() and len(line) < 10:
+                number = int(line)
             pages[page].append((number, order, ((entry.msgid, entry.msgstr), speaker)))
     for page in sorted(pages):
-        yield page, [message for _, _, message in sorted(pages[page], key=lambda item: item[:2])]
+        rows = sorted(pages[page], key=lambda row: row[:2])
+        yield page, [message for _, _, message in rows]
 
 
 def _why_not(entry: polib.POEntry) -> str | None:
@@ -222,8 +228,11 @@ def _split(pair: Pair, languages: Sequence[str], collector: DocumentCollector) -
     if max(map(len, pair)) <= MAX_SPLIT_CHARACTERS:
         sides = []
         for text, lang in zip(pair, languages, strict=True):
-            sentences = [sentence.strip() for sentence in split_text(text, lang)]
-            sides.append([sentence for sentence in sentences if sentence])
+            sentences = []
+            for sentence in split_text(text, lang):
+                if sentence.strip():
+                    sentences.append(sentence.strip())
+            sides.append(sentences)
         src, tgt = sides
         if max(len(src), len(tgt)) < 2:
             return [pair]

@@ -89,7 +89,9 @@ class SingleLines(DocumentFormat):
 
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
-        src, tgt = (self.pick(files, lang) for lang in languages)
+        src_lang, tgt_lang = languages
+        src = self.pick(files, src_lang)
+        tgt = self.pick(files, tgt_lang)
         # Counted first, so that a difference raises UserError at once, not after millions of lines.
         n_pairs = sum(1 for _ in iterate_lines(src))
         check_equal(src, n_pairs, tgt, sum(1 for _ in iterate_lines(tgt)))
@@ -114,7 +116,9 @@ class IndexedLines(DocumentFormat):
 
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
-        src_path, tgt_path = (self.pick(files, lang) for lang in languages)
+        src_lang, tgt_lang = languages
+        src_path = self.pick(files, src_lang)
+        tgt_path = self.pick(files, tgt_lang)
         src, tgt = read_equal(src_path, tgt_path)
         index = self.pick(files, "index")
         collector = DocumentCollector()
@@ -162,19 +166,22 @@ class Conllu(SideFormat):
         return documents
 
     def _documents(self, content: str, *, where: str) -> Iterator[SideDocument]:
-        document, text = None, None
+        document = None
+        text = None
         words: list[list[str]] = []
         # A sentence ends at an empty line, or where the next sentence or document begins.
         for number, line in enumerate([*content.split("\n"), ""], start=1):
             line = line.removesuffix("\r")
-            new, named = CONLLU_DOCUMENT.match(line), CONLLU_TEXT.match(line)
+            new = CONLLU_DOCUMENT.match(line)
+            named = CONLLU_TEXT.match(line)
             if (words or text is not None) and (new or not line or (named and text is not None)):
                 if document is None:
                     raise UserError(f"{where}: line {number}: a sentence comes before the first `# newdoc`")
                 if text is None:
                     text = _spelled(words, where=f"{where}: line {number}")
                 document.add(text, line=number - 1)
-                text, words = None, []
+                text = None
+                words = []
             if new:
                 name = (new[1] or "").strip()
                 # Some treebanks repeat the document name at every sentence.

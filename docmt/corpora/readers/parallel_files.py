@@ -45,7 +45,10 @@ class SideFormat(DocumentFormat):
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
         paths = [self.pick(files, lang) for lang in languages]
-        return align([(path, self.side_documents(path)) for path in paths])
+        sides = []
+        for path in paths:
+            sides.append((path, self.side_documents(path)))
+        return align(sides)
 
     @abstractmethod
     def side_documents(self, path: Path) -> list[SideDocument]:
@@ -63,14 +66,14 @@ def align(sides: Sequence[Side], collector: DocumentCollector | None = None) -> 
     paths, columns = zip(*sides, strict=True)
     # Without strict: different numbers of documents are reported last, since earlier documents are often the cause.
     for number, documents in enumerate(zip(*columns, strict=False), start=1):
-        names = [document.id for document in documents if document.id]
-        name = names[0] if names else f"{number:05d}"
+        name = documents[0].id or documents[-1].id or f"{number:05d}"
         if len(documents) == 2:
             _check_sentences(name, paths, documents)
         collector.add(name, zip(*(document.sentences for document in documents), strict=True))
-    counts = [len(column) for column in columns]
+    counts = list(map(len, columns))
     if len(set(counts)) > 1:
-        longer, shortest = counts.index(max(counts)), min(counts)
+        longer = counts.index(max(counts))
+        shortest = min(counts)
         raise UserError(
             f"{counts[0]} documents in {paths[0]}, {counts[1]} in {paths[1]}: document {shortest + 1} "
             f"({paths[longer]} line {columns[longer][shortest].line}) has no counterpart"
@@ -135,7 +138,7 @@ def check_equal(path: Path, n_lines: int, other: Path, n_other: int, *, unit: st
 
 def read_equal(*paths: Path) -> list[list[str]]:
     """Read the lines of files. Raises UserError if their numbers differ."""
-    texts = [read_lines(path) for path in paths]
+    texts = list(map(read_lines, paths))
     for path, lines in zip(paths, texts, strict=True):
         check_equal(paths[0], len(texts[0]), path, len(lines))
     return texts

@@ -80,12 +80,16 @@ class WmtXml(DocumentFormat):
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
         path = self.pick(files, "both")
-        depth, root = 0, None
+        depth = 0
+        root = None
         try:
             for event, element in SafeTree.iterparse(io.BytesIO(read_bytes(path)), events=("start", "end")):
                 if root is None:
                     root = element
-                depth += 1 if event == "start" else -1
+                if event == "start":
+                    depth += 1
+                else:
+                    depth -= 1
                 # Nested elements with the same name would be read repeatedly.
                 if depth > MAX_DEPTH:
                     raise UserError(
@@ -190,8 +194,9 @@ def replace_entities(text: str) -> str:
         if match[1]:
             return html5.get(f"{match[1]};", match[0])
         code = int(match[2]) if match[2] else int(match[3], 16)
-        is_character = code and code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF
-        return chr(code) if is_character else match[0]
+        if code and code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF:
+            return chr(code)
+        return match[0]
 
     return REFERENCE.sub(character, text)
 
@@ -206,7 +211,8 @@ def _scan(path: Path) -> dict[str, list[SideDocument]]:
     documents: list[SideDocument] = []
     is_inside = False
     translator = ""
-    line, position = 1, 0
+    line = 1
+    position = 0
     for match in TAG.finditer(text):
         line += text.count("\n", position, match.start())
         position = match.start()
@@ -215,7 +221,8 @@ def _scan(path: Path) -> dict[str, list[SideDocument]]:
             translator = attributes.get("refid") or attributes.get("sysid", "")
         elif match["doc"] is not None:
             attributes = _attributes(match["doc"])
-            is_inside, documents = True, documents_by_translator.setdefault(attributes.get("sysid", translator), [])
+            is_inside = True
+            documents = documents_by_translator.setdefault(attributes.get("sysid", translator), [])
             documents.append(SideDocument(attributes.get("docid", f"{len(documents) + 1:05d}"), line))
         elif match["end"] is not None:
             is_inside = False
@@ -236,12 +243,16 @@ def _without_sections(text: str) -> Iterator[str]:
     while opening:
         start = opening.end()
         is_comment = opening[0] == "<!--"
-        end = text.find("-->" if is_comment else "]]>", start)
+        mark = "-->" if is_comment else "]]>"
+        end = text.find(mark, start)
         if end < 0:
             break
         yield text[position : opening.start()]
         content = text[start:end]
-        yield "\n" * content.count("\n") if is_comment else escape(content, quote=False)
+        if is_comment:
+            yield "\n" * content.count("\n")
+        else:
+            yield escape(content, quote=False)
         position = end + 3
         opening = SECTION.search(text, position)
     yield text[position:]
@@ -257,7 +268,8 @@ def _plain_documents(path: Path, marked_path: Path, marked: list[SideDocument]) 
     """Divide plain lines into documents as on the other side."""
     lines = read_lines(path)
     check_equal(path, len(lines), marked_path, sum(len(document.sentences) for document in marked), unit="segments")
-    documents, start = [], 0
+    documents = []
+    start = 0
     for other in marked:
         end = start + len(other.sentences)
         documents.append(SideDocument(other.id, start + 1, lines[start:end], list(range(start + 1, end + 1))))

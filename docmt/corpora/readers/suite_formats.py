@@ -41,7 +41,8 @@ class VoitaSuite(SuiteFormat):
                 try:
                     src = value["src"].split(VOITA_BREAK)
                     candidates = [candidate.split(VOITA_BREAK) for candidate in value["dst"]]
-                    correct, distance = value["true_ind"], value["ctx_dist"]
+                    correct = value["true_ind"]
+                    distance = value["ctx_dist"]
                 except (KeyError, TypeError, AttributeError):
                     raise UserError(f"{where}: `src`, `dst`, `true_ind` or `ctx_dist` is missing") from None
                 name = f"{phenomenon}/{number:05d}"
@@ -94,8 +95,11 @@ class BawdenSuite(SuiteFormat):
                 where = f"{path}: block {block_name}"
                 try:
                     # Blocks in the anaphora set have one source and several targets, in lexical choice examples.
-                    pairs = [(block["src"], pair) for pair in block.get("trg", [])]
-                    pairs += [(example["src"], example["trg"]) for example in block.get("examples", [])]
+                    pairs = []
+                    for pair in block.get("trg", []):
+                        pairs.append((block["src"], pair))
+                    for example in block.get("examples", []):
+                        pairs.append((example["src"], example["trg"]))
                     for src, pair in pairs:
                         number += 1
                         # A correct target is semi-correct after a doubtful translation of the context.
@@ -103,7 +107,9 @@ class BawdenSuite(SuiteFormat):
                         candidates = [pair[kind], pair["incorrect"]]
                         name = f"{phenomenon}/{number:05d}"
                         item = _contrastive(name, src, candidates, correct=0, distance=1, where=where)
-                        yield item | {"kind": kind if "trg" in block else block.get("type")}
+                        if "trg" not in block:
+                            kind = block.get("type")
+                        yield item | {"kind": kind}
                 except (KeyError, TypeError, AttributeError):
                     raise UserError(f"{where}: `src` and `trg` (or `examples` with them) are missing") from None
 
@@ -131,8 +137,10 @@ class CtxproGenerative(SuiteFormat):
         for number, (value, line) in enumerate(zip(values, lines, strict=True), start=1):
             src = [sentence.strip() for sentence in line.split(CTXPRO_BREAK)]
             try:
-                payload, rule = value["src segment"].strip(), value["rule"]
-                expected, reference = value["expected"], value["ref segment"]
+                payload = value["src segment"].strip()
+                rule = value["rule"]
+                expected = value["expected"]
+                reference = value["ref segment"]
             except (KeyError, TypeError, AttributeError):
                 keys = "`src segment`, `ref segment`, `expected` or `rule`"
                 raise UserError(f"{items_path}: item {number} has no keys {keys}") from None
@@ -178,12 +186,14 @@ def _contrapro_items(form: SuiteFormat, files: Files) -> Iterator[Item]:
 
     The kind of an item is the pronoun. Distances are not in the lines but in `fields`.
     """
-    paths = [form.pick(files, lang) for lang in ("en", "de")]
+    paths = [form.pick(files, "en"), form.pick(files, "de")]
     distances = _contrapro_distances(files.get("fields"))
     rows = []
     for number, lines in enumerate(zip(*read_equal(*paths), strict=True), start=1):
-        sides = [[part.strip() for part in line.split(CONTRAPRO_BREAK)] for line in lines]
-        for path, side in zip(paths, sides, strict=True):
+        sides = []
+        for path, line in zip(paths, lines, strict=True):
+            side = [part.strip() for part in line.split(CONTRAPRO_BREAK)]
+            sides.append(side)
             if len(side) != 2:
                 raise UserError(f"{path}: line {number} is not `previous sentence {CONTRAPRO_BREAK} sentence`")
         rows.append(sides)
@@ -194,16 +204,21 @@ def _contrapro_items(form: SuiteFormat, files: Files) -> Iterator[Item]:
     for number, (src, candidates) in enumerate(items, start=1):
         (_, right), *wrong = candidates
         item_distances: set[int] = set()
-        pronouns = dict.fromkeys(CONTRAPRO_PRONOUNS) if wrong else {}
+        pronouns = list(CONTRAPRO_PRONOUNS)
+        if not wrong:
+            pronouns = []
         for _, variant in wrong:
             item_distances |= distances.get((_letters(src[1]), _letters(right), _letters(variant)), set())
             # The pronoun that all variants replace. Other words can also differ, in agreement with it.
             words = zip(re.findall(r"\w+", right.lower()), re.findall(r"\w+", variant.lower()), strict=False)
             replaced_words = {word for word, other in words if word != other}
-            pronouns = {word: None for word in pronouns if word in replaced_words}
+            pronouns = [pronoun for pronoun in pronouns if pronoun in replaced_words]
         # Unknown unless all entries for the wrong variants agree.
-        distance = item_distances.pop() if len(item_distances) == 1 else None
-        name, where = f"pronoun/{number:05d}", f"{paths[1]}: item {number}"
+        distance = None
+        if len(item_distances) == 1:
+            distance = item_distances.pop()
+        name = f"pronoun/{number:05d}"
+        where = f"{paths[1]}: item {number}"
         item = _contrastive(name, src, candidates, correct=0, distance=distance, where=where)
         yield item | {"kind": next(iter(pronouns), None)}
 
@@ -223,7 +238,8 @@ def _cut_at_references(run: list[list[str]]) -> list[list[list[str]]]:
         size = len(group)
         if size > CONTRAPRO_VARIANTS + 1:
             size = CONTRAPRO_VARIANTS
-        items += [group[start : start + size] for start in range(0, len(group), size)]
+        for start in range(0, len(group), size):
+            items.append(group[start : start + size])
     return items
 
 
@@ -233,7 +249,9 @@ def _contrapro_distances(path: Path | None) -> dict[tuple[str, str, str], set[in
     Only letters, because ContraCAT normalizes punctuation and case.
     """
     distances: dict[tuple[str, str, str], set[int]] = defaultdict(set)
-    for _, file in matching_files(path) if path else []:
+    if path is None:
+        return distances
+    for _, file in matching_files(path):
         for number, value in enumerate(_read_list(file), start=1):
             try:
                 sides = _letters(value["src segment"]), _letters(value["ref segment"])

@@ -42,7 +42,10 @@ class TsvLines(DocumentFormat):
         path = self.pick(files, "both")
         n_needed = max(*self.columns, self.id_column or 0)
         rows: list[Row] = []
-        n_blocks, n_cells, n_blank, is_inside = 0, 0, 0, False
+        n_blocks = 0
+        n_cells = 0
+        n_blank = 0
+        is_inside = False
         for number, line in enumerate(iterate_lines(path), start=1):
             if not line.strip():
                 is_inside = False
@@ -62,10 +65,13 @@ class TsvLines(DocumentFormat):
                     f"{path}: line {number} has {len(cells)} cells, but the lines before it have {n_cells}: does a "
                     "sentence contain a tab?"
                 )
-            name = f"{n_blocks:05d}" if self.id_column is None else cells[self.id_column - 1]
+            name = f"{n_blocks:05d}"
+            if self.id_column is not None:
+                name = cells[self.id_column - 1]
             rows.append((number, name, (cells[self.columns[0] - 1], cells[self.columns[1] - 1])))
-        n_dropped = n_blank if self.id_column is not None else 0
-        return _documents(rows, path, if_empty="contains no sentences", n_blank=n_dropped)
+        if self.id_column is None:
+            n_blank = 0
+        return _documents(rows, path, if_empty="contains no sentences", n_blank=n_blank)
 
 
 class NamedColumns(DocumentFormat):
@@ -112,7 +118,8 @@ class DialogueCsv(NamedColumns):
                 if len(row) != len(header):
                     raise UserError(f"{path}: line {number} has {len(row)} cells, but the header has {len(header)}")
                 *names, source, target = (row[cell] for cell in cells)
-                rows.append((number, names[0] if names else f"{len(rows) + 1:08d}", (source, target)))
+                name = names[0] if names else f"{len(rows) + 1:08d}"
+                rows.append((number, name, (source, target)))
         except csv.Error as error:
             raise UserError(f"{path}: line {reader.line_num} is not CSV ({error})") from None
         return _documents(rows, path, if_empty="contains no sentences")
@@ -156,9 +163,12 @@ class ParaDocs(DocumentFormat):
         # One document at a time, since the files have gigabytes.
         def documents() -> Iterator[Document]:
             pairs: list[tuple[str, str]] = []
-            last, n_documents = None, 0
+            last = None
+            n_documents = 0
             for number, line, file in _numbered_lines(path):
-                page_lines = self._place(line, file, number) if line.strip() else None
+                page_lines = None
+                if line.strip():
+                    page_lines = self._place(line, file, number)
                 if last and not (page_lines and self._are_consecutive(last, page_lines)):
                     n_documents += 1
                     document = None
@@ -191,11 +201,13 @@ class ParaDocs(DocumentFormat):
         try:
             if len(cells) != PARADOCS_CELLS:
                 raise ValueError
-            probabilities, frequency = (float(cells[13]), float(cells[14])), int(cells[15])
+            probabilities = float(cells[13]), float(cells[14])
+            frequency = int(cells[15])
             is_good = min(probabilities) >= self.min_language and frequency <= self.max_frequency
             if not is_good or not cells[0].strip() or not cells[1].strip() or "None" in cells[9:13]:
                 return None
-            starts, ends = (int(cells[9]), int(cells[11])), (int(cells[10]), int(cells[12]))
+            starts = int(cells[9]), int(cells[11])
+            ends = int(cells[10]), int(cells[12])
         except ValueError:
             raise UserError(
                 f"{path}: line {number} is not a ParaDocs line, which has {PARADOCS_CELLS} cells, with numbers in "
@@ -224,10 +236,13 @@ class ParquetTable(NamedColumns):
             raise UserError(f"{path}: cannot be read as Parquet ({first_line(error)})") from None
         self.find_columns(list(map(str, table.columns)), where=f"{path}:")
         numbers = range(1, len(table) + 1)
-        n_nameless = 0 if self.id is None else table[self.id].isna().tolist().count(True)
-        if n_nameless:
-            raise UserError(f"{path}: {n_nameless} rows have no {self.id!r}: `id: null` makes each row a document")
-        ids = [f"{number:08d}" for number in numbers] if self.id is None else table[self.id].astype(str)
+        if self.id is None:
+            ids = [f"{number:08d}" for number in numbers]
+        else:
+            n_nameless = table[self.id].isna().tolist().count(True)
+            if n_nameless:
+                raise UserError(f"{path}: {n_nameless} rows have no {self.id!r}: `id: null` makes each row a document")
+            ids = table[self.id].astype(str)
         sides = table[[self.source, self.target]].fillna("").astype(str)
         pairs = sides.itertuples(index=False, name=None)
         return _documents(zip(numbers, ids, pairs, strict=True), path, if_empty="contains no rows")
@@ -255,7 +270,9 @@ class DialogueJson(DocumentFormat):
             for number, utterance in enumerate(utterances):
                 match utterance:
                     case {"source": str(src), "target": str(tgt)}:
-                        rows.append((tgt, src) if utterance.get("speaker") in self.reversed_speakers else (src, tgt))
+                        if utterance.get("speaker") in self.reversed_speakers:
+                            src, tgt = tgt, src
+                        rows.append((src, tgt))
                     case _:
                         raise UserError(f"{where} {number}: `source` and `target` must be text")
             collector.add(name, rows)
@@ -272,8 +289,12 @@ class JsonLines(DocumentFormat):
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
         is_parallel = len(languages) == 2
-        keys = ("src", "tgt") if is_parallel else ("sentences",)
-        path = self.pick(files, "both" if is_parallel else languages[0])
+        if is_parallel:
+            keys = ("src", "tgt")
+            path = self.pick(files, "both")
+        else:
+            keys = ("sentences",)
+            path = self.pick(files, languages[0])
         collector = DocumentCollector()
         for number, value in enumerate(iterate_jsonl(path), start=1):
             where = f"{path}: line {number}"

@@ -29,7 +29,9 @@ def read_members(path: Path, suffix: str, *, what: str) -> list[tuple[str, str]]
                 # tarfile also decompresses archives without the suffix `.gz`.
                 n_bytes += member.size
                 check_expansion(n_bytes, len(data), where=str(path))
-                stream = archive.extractfile(member) if is_wanted else None
+                if not is_wanted:
+                    continue
+                stream = archive.extractfile(member)
                 if stream:
                     files[member.name] = stream.read()
     except CORRUPT_TAR as error:

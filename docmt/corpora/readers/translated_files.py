@@ -62,7 +62,8 @@ class SrtPairs(DocumentFormat):
         paths = [self.pick(files, lang) for lang in languages]
         collector = DocumentCollector()
         for name, src_file, tgt_file in paired_files(paths, languages):
-            src_cues, tgt_cues = read_cues(src_file), read_cues(tgt_file)
+            src_cues = read_cues(src_file)
+            tgt_cues = read_cues(tgt_file)
             pairs = self._pair(src_cues, tgt_cues, where=str(tgt_file))
             n_paired = sum(map(len, itertools.chain.from_iterable(pairs)))
             collector.drop("cue without counterpart", len(src_cues) + len(tgt_cues) - n_paired)
@@ -116,11 +117,13 @@ class Tmx(DocumentFormat):
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
         path = self.pick(files, "both")
+        src_lang, tgt_lang = languages
         collector = DocumentCollector()
         for file_name, file in matching_files(path):
             documents: dict[str, list[tuple[str, str]]] = {}
             for unit in read_units(read_xml(file), where=str(file)):
-                src, tgt = (_variants(unit, code) for code in languages)
+                src = _variants(unit, src_lang)
+                tgt = _variants(unit, tgt_lang)
                 if not (src and tgt):
                     collector.drop("unit without both languages")
                     continue
@@ -220,8 +223,10 @@ def _variants(unit: Element, lang: str) -> list[Element]:
         code = variant_language(variant).lower()
         segment = variant.find(".//{*}seg")
         if segment is not None and language_of(code) == language_of(lang):
-            segments = exact if code == lang.lower() else others
-            segments.append(segment)
+            if code == lang.lower():
+                exact.append(segment)
+            else:
+                others.append(segment)
     return exact + others
 
 

@@ -33,7 +33,9 @@ class Verses(DocumentFormat):
 
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
-        src, tgt = (_read_chapters(self.pick(files, lang)) for lang in languages)
+        src_lang, tgt_lang = languages
+        src = _read_chapters(self.pick(files, src_lang))
+        tgt = _read_chapters(self.pick(files, tgt_lang))
         collector = DocumentCollector()
         # Including chapters in only one edition, so that their verses are counted as dropped.
         for number, chapter in enumerate(src | tgt):
@@ -52,13 +54,14 @@ class Verses(DocumentFormat):
             rows = []
             for verse in src_verses | tgt_verses:
                 # Editions omit disputed verses, or leave them empty.
-                src_text, tgt_text = src_verses.get(verse), tgt_verses.get(verse)
+                src_text = src_verses.get(verse)
+                tgt_text = tgt_verses.get(verse)
                 if src_text and tgt_text:
                     rows.append((src_text, tgt_text))
                 elif src_text:
-                    collector.drop(f"verse without {languages[1]}")
+                    collector.drop(f"verse without {tgt_lang}")
                 elif tgt_text:
-                    collector.drop(f"verse without {languages[0]}")
+                    collector.drop(f"verse without {src_lang}")
                 else:
                     collector.drop("verse without text")
             collector.add(f"{chapter[0]} {chapter[1]}", rows)
