@@ -17,8 +17,6 @@ CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 """Control characters. They break SVG and LaTeX files and move terminal cursors."""
 MAX_KEYS = 10_000
 """Maximum number of keys in one mapping. A few lines such as `<<: [*a, *a]` can create billions."""
-
-
 MAX_VALUES = 1_000_000
 """Maximum number of values in a document. Nested alias lists can also create billions."""
 

@@ -22,8 +22,6 @@ from docmt.training.settings import WITHOUT_EFFECT, TaskName, TrainingSettings
 
 PARTS_OF_TASKS: dict[TaskName, str] = {"pairs": SENTENCES, "restoration": MONOLINGUAL}
 """Dataset parts that training tasks read in addition to the training split."""
-
-
 PRETRAINED = "pretrained"
 """Size name for the `text.pretrained` size."""
 UNTRAINED_SEED = 1
