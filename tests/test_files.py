@@ -1,5 +1,6 @@
 """Writing files when the disk is full."""
 
+import functools
 import signal
 import subprocess
 import sys
@@ -72,7 +73,10 @@ def test_other_errors_stay_as_they_are(tmp_path, error):
 def test_a_signal_removes_unfinished_output(tmp_path, number, jobs):
     (tmp_path / "in.en").write_text("Some words , of a line .\n" * 200_000, encoding="utf-8")
     command = ["text", "tokenize", "--lang", "en", "--jobs", jobs, "--input", "in.en", "--out", "out/o.en"]
-    with subprocess.Popen([sys.executable, "-m", "docmt", *command], cwd=tmp_path, stderr=subprocess.PIPE) as process:
+    # Tests can run under nohup, which ignores SIGHUP.
+    reset = functools.partial(signal.signal, number, signal.SIG_DFL)
+    call = [sys.executable, "-m", "docmt", *command]
+    with subprocess.Popen(call, cwd=tmp_path, stderr=subprocess.PIPE, preexec_fn=reset) as process:
         end = time.monotonic() + 120
         # Some output, so that all processes have started: one that is just starting would complain of its parent's end.
         while not any(path.stat().st_size for path in tmp_path.glob("out/.o.en.*/o.en")) and time.monotonic() < end:
