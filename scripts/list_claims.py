@@ -9,6 +9,7 @@ CONFIG.histories.csv the training histories. Claims without scores of all their 
 """
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -17,7 +18,7 @@ from marked_page import replace_between_marks
 from docmt.config.artifacts.base import Study
 from docmt.config.artifacts.report import judged_claims
 from docmt.config.loading import load_config, read_config_file
-from docmt.report.claims.judging import claims_table, judge
+from docmt.report.claims.judging import claims_table
 from docmt.report.input_files import History, gather_scores, read_histories, read_scores_table
 from docmt.report.markup import to_markdown
 from docmt.report.score_files import KEY
@@ -42,18 +43,16 @@ def read_study(config: str) -> Study:
 def judged_table(config: str) -> str:
     """The configuration's judged claims as a Markdown table, with the commits and the number of other claims."""
     scores, histories = read_stored(config)
-    settings = read_study(config).config.report
-    judged = []
-    for name in settings.claims:
-        if judge(name, settings.claims, scores, histories).verdict != "not run":
-            judged.append(name)
-    n_others = len(settings.claims) - len(judged)
-    if not judged:
+    table = claims_table(scores, histories, read_study(config).config.report)
+    assert table is not None, "each configuration has claims"
+    judged = table.frame[table.frame["Verdict"] != "not run"]
+    n_others = len(table.frame) - len(judged)
+    if judged.empty:
         return f"None of the {n_others} claims has been run.\n"
-    table = claims_table(scores, histories, settings, names=judged)
-    assert table is not None
-    commits = ", ".join(sorted(set(scores["commit"])))
-    return f"{to_markdown(table)}\n\nCommit {commits}. {n_others} other claims have not been run.\n"
+    facts = [f"{n_others} other claims have not been run."]
+    if not scores.empty:
+        facts.insert(0, f"Commit {', '.join(sorted(set(scores['commit'])))}.")
+    return f"{to_markdown(replace(table, frame=judged))}\n\n{' '.join(facts)}\n"
 
 
 def read_stored(config: str) -> tuple[pd.DataFrame, list[History]]:
@@ -64,16 +63,16 @@ def read_stored(config: str) -> tuple[pd.DataFrame, list[History]]:
     path = SCORES / f"{config}.histories.csv"
     if path.exists():
         for (dataset, system, seed), table in pd.read_csv(path).groupby(RUN):
-            histories.append(History(dataset, system, seed, table.drop(columns=RUN)))
+            histories.append(History(dataset, system, seed, table.drop(columns=[*RUN, "fingerprint"])))
     return scores, histories
 
 
 def add_scores(config: str, folder: Path) -> None:
-    """Add the finished runs in a study folder. Stored scores of other settings than today's are removed."""
+    """Add the finished runs in a study folder. What is stored of other settings than today's is removed."""
     study = read_study(config)
     needed = judged_claims(study, "claims")
     fingerprints = [source.fingerprint for source in needed.sources("scores")]
-    stored, stored_histories = read_stored(config)
+    stored, _ = read_stored(config)
     is_current = stored["fingerprint"].isin(fingerprints)
     if not is_current.all():
         print(f"{config}: removed {len(stored) - is_current.sum()} scores of other settings")
@@ -86,17 +85,24 @@ def add_scores(config: str, folder: Path) -> None:
     scores.drop(columns=DROPPED).to_csv(SCORES / f"{config}.csv", index=False, lineterminator="\n")
     print(f"{config}: {len(scores)} scores of {len(scores[RUN].drop_duplicates())} runs")
 
-    files = [folder / file for file in needed.input_files("histories")]
-    histories = {(history.dataset, history.system, history.seed): history for history in stored_histories}
-    for history in read_histories([file for file in files if file.exists()]):
-        histories[history.dataset, history.system, history.seed] = history
+    planned = []
     tables = []
-    for run, history in sorted(histories.items()):
-        columns = [name for name in ("step", *HISTORY_METRICS) if name in history.table]
-        table = history.table[columns].dropna(subset=columns[1:], how="all")
-        tables.append(table.assign(**dict(zip(RUN, run, strict=True))))
+    for source in needed.sources("histories"):
+        planned.append(source.fingerprint)
+        for history in read_histories(filter(Path.exists, [folder / source.file])):
+            columns = [name for name in ("step", *HISTORY_METRICS) if name in history.table]
+            table = history.table[columns].dropna(subset=columns[1:], how="all")
+            tables.append(table.assign(**history.run, fingerprint=source.fingerprint))
+    path = SCORES / f"{config}.histories.csv"
+    if path.exists():
+        stored = pd.read_csv(path, dtype={"fingerprint": str})
+        is_current = stored["fingerprint"].isin(planned)
+        if not is_current.all():
+            print(f"{config}: removed {len(stored) - is_current.sum()} rows of training histories of other settings")
+        tables.append(stored[is_current])
     if tables:
-        pd.concat(tables).to_csv(SCORES / f"{config}.histories.csv", index=False, lineterminator="\n")
+        rows = pd.concat(tables).drop_duplicates([*RUN, "step"]).sort_values([*RUN, "step"])
+        rows.to_csv(path, index=False, lineterminator="\n")
 
 
 def updated_page(page: str) -> str:

@@ -77,3 +77,27 @@ def test_scores_of_other_settings_are_refused_or_removed(claims, tmp_path, capsy
     claims.add_scores(CONFIG, write_study(claims, tmp_path / "other", {"sentence_transformer": 86.0}))
     assert "removed 2 scores of other settings" in capsys.readouterr().out
     assert len(stored(claims)) == 10
+
+
+def test_histories_of_other_settings_are_removed(claims, tmp_path, capsys):
+    config = "claims_plateau"
+    for source in judged_claims(claims.read_study(config), "claims").sources("histories"):
+        path = tmp_path / "study" / source.file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        loss = 2.0 if "document_transformer/" in source.file else 1.0
+        path.write_text(
+            f"step,train_loss,dev_loss,below_uniform_cross\n50,3.0,,\n100,2.5,{loss},0.5\n", encoding="utf-8"
+        )
+    claims.add_scores(config, tmp_path / "study")
+    assert "The validation loss of G-Transformer ends lower" in claims.judged_table(config)
+    path = tmp_path / f"stored/{config}.histories.csv"
+    first = path.read_text(encoding="utf-8")
+    assert first.splitlines()[0].startswith("step,dev_loss,below_uniform_cross,")
+    claims.add_scores(config, tmp_path / "empty")
+    assert path.read_text(encoding="utf-8") == first
+    lines = first.splitlines()
+    fingerprint = lines[1].rpartition(",")[2]
+    path.write_text(first.replace(fingerprint, "0" * 12), encoding="utf-8")
+    claims.add_scores(config, tmp_path / "empty")
+    assert path.read_text(encoding="utf-8").splitlines() == [line for line in lines if fingerprint not in line]
+    assert "removed 1 rows of training histories" in capsys.readouterr().out
