@@ -10,8 +10,8 @@ from docmt.models.systems.context_traits import CONTEXTS, ContextTraits
 from docmt.settings import Settings, one_of
 
 Context = Literal["document", "none", "joined"]
-"""What the encoder reads. In a model with a context module, `document` means whole documents, and `none` means single
-sentences. In a sentence model, `joined` means that each instance is one sentence."""
+"""What the encoder reads. Models with a context module read whole documents (`document`) or single sentences (`none`).
+A sentence model with `joined` reads each instance as one sentence."""
 Positions = Literal["instance", "sentence"]
 """Range in which positions count."""
 
