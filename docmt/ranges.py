@@ -1,4 +1,4 @@
-"""Places of consecutive parts of an array, from the lengths of the parts."""
+"""Starts and ends of consecutive parts of an array, from the lengths of the parts."""
 
 from collections.abc import Sequence
 

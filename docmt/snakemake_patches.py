@@ -19,7 +19,8 @@ from snakemake.scheduling.job_scheduler import JobScheduler
 from docmt.slurm import is_temporary, read_refusal
 from docmt.snakemake import ends_with_user_error
 
-FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 30.0, 600.0
+FIRST_PAUSE_SECONDS = 30.0
+MAX_PAUSE_SECONDS = 600.0
 N_ABSENCES = 3
 """Number of answers without a job after which the job has ended. Slurm forgets jobs minutes after their end."""
 

@@ -28,11 +28,8 @@ def describe_by_hand(study: Study, planned: Container[str] | None = None, *, fol
         folders = [out]
         if mirror:
             folders.append(Path(mirror, entry.family.mirror_folder))
-        is_missing = False
-        for name in entry.file_names([split]):
-            if not entry.family.files[name].addresses and not any(mirrored(folder, name) for folder in folders):
-                is_missing = True
-        if is_missing:
+        manual_files = [name for name in entry.file_names([split]) if not entry.family.files[name].addresses]
+        if not all(any(mirrored(file_folder, name) for file_folder in folders) for name in manual_files):
             missing.setdefault((corpus, str(folder / out.parent)), []).append(split)
     if not missing:
         return []

@@ -210,7 +210,7 @@ class TargetScorer:
         for sibling in candidate.siblings:
             sides.append([self.encode(sentence, "tgt") for sentence in sibling])
         costs = [max(map(len, sentences)) for sentences in zip(*sides, strict=True)]
-        marks = self.trained.model.settings.n_src_boundaries
+        n_boundaries = self.trained.model.settings.n_src_boundaries
         context = self.settings.context
         counts = [1] * len(costs)
         if not alone:
@@ -220,7 +220,7 @@ class TargetScorer:
             end = start + count
             trees = None
             if candidate.trees is not None:
-                trees = slice_trees(candidate.trees, start, end, marks)
+                trees = slice_trees(candidate.trees, start, end, n_boundaries)
             pair = src[start:end], tgt[start:end]
             if context == "joined":
                 pair = [self.trained.marks.join(pair[0], "src")], [self.trained.marks.join(pair[1], "tgt")]
@@ -292,10 +292,10 @@ def instance_log_probabilities(
         # Only the states are shared, and the vocabulary's log probabilities. Labels differ even after equal inputs.
         states = model(shared.keep(batch.src_tokens_S, "src"), shared.keep(batch.tgt_inputs_N, "tgt"), shared)
         scores = model.logits(states).float().log_softmax(-1)
-        places = shared.places("tgt", scores.device)
-        losses = -scores[places, batch.tgt_labels_N]
+        computed_rows = shared.computed_rows("tgt", scores.device)
+        losses = -scores[computed_rows, batch.tgt_labels_N]
         if smoothing:
-            losses = (1 - smoothing) * losses - smoothing * scores.mean(-1)[places]
+            losses = (1 - smoothing) * losses - smoothing * scores.mean(-1)[computed_rows]
     # Instances have different lengths: their sums are differences of one running sum. In float64, because it grows
     # over the whole batch and differences of large float32 numbers would lose digits.
     sums = np.concatenate(([0.0], np.cumsum(losses.double().cpu().numpy())))

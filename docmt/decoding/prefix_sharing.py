@@ -34,7 +34,7 @@ class _Rows:
     """The computed rows on a side, and for every row on it, the number of an equal computed row."""
 
     distinct: np.ndarray
-    places: np.ndarray
+    computed: np.ndarray
 
     @classmethod
     def of(cls, lengths_B: np.ndarray, sharing: PrefixSharing, shared_B: np.ndarray) -> "_Rows":
@@ -69,16 +69,16 @@ class SharedLayout(AttentionLayout):
         """Return the rows on a side that are computed."""
         return rows[torch.from_numpy(self._rows[side].distinct).to(rows.device)]
 
-    def places(self, side: Side, device: torch.device) -> Tensor:
+    def computed_rows(self, side: Side, device: torch.device) -> Tensor:
         """Return, for every row on a side, the computed row equal to it, int64."""
-        return torch.from_numpy(self._rows[side].places).to(device)
+        return torch.from_numpy(self._rows[side].computed).to(device)
 
     @override
     def index(self, side: Side, kind: IndexKind, device: torch.device) -> Tensor:
         rows = self.keep(super().index(side, kind, device), side)
         # These two kinds are numbers of rows themselves, so they must point to computed rows.
         numbered: dict[IndexKind, Side] = {"row": "src", "in_batch": "vectors"}
-        return self.places(numbered[kind], device)[rows] if kind in numbered else rows
+        return self.computed_rows(numbered[kind], device)[rows] if kind in numbered else rows
 
     @property
     @override
@@ -95,7 +95,7 @@ class SharedLayout(AttentionLayout):
             groups = np.repeat(np.arange(len(full.query_lengths_G)), full.query_lengths_G)
             # Queries can be repeated as a whole, one copy after another (`n_before` times). The kept queries of a group
             # are its last ones, as a causal kernel requires.
-            groups = groups.reshape(-1, len(queries.places))[:, queries.distinct].ravel()
+            groups = groups.reshape(-1, len(queries.computed))[:, queries.distinct].ravel()
             lengths_G = np.bincount(groups, minlength=len(full.query_lengths_G))
             is_left = lengths_G > 0
             is_seen = np.repeat(is_left, full.key_lengths_G)
@@ -108,7 +108,7 @@ class SharedLayout(AttentionLayout):
             self._shared_groupings[key] = Grouping(
                 lengths_G[is_left],
                 full.key_lengths_G[is_left],
-                self._rows[key_side].places[full.key_rows[is_seen]],
+                self._rows[key_side].computed[full.key_rows[is_seen]],
                 full.is_causal,
                 distances=distances,
                 positions_N=positions_N,

@@ -35,9 +35,9 @@ class TargetSymbols:
     forced: int | None = None
 
     @classmethod
-    def of(cls, marks: BoundaryTokens, vocabulary: Vocabulary) -> "TargetSymbols":
+    def of(cls, boundaries: BoundaryTokens, vocabulary: Vocabulary) -> "TargetSymbols":
         """Return a model's symbols."""
-        start, *forced = marks.tgt_before
+        start, *forced = boundaries.tgt_before
         return cls(start, vocabulary.n_specials, *forced)
 
 
@@ -164,7 +164,7 @@ class FreeStream(TargetStream):
         self, layout: AttentionLayout, limits_G: np.ndarray, symbols: TargetSymbols, beam: int, device: torch.device
     ) -> None:
         super().__init__(np.arange(len(layout.sentences_B)), [EOS, symbols.start, EOD], symbols, beam, device)
-        # The limit of an instance: the words of its sentences and 2 marks of each.
+        # The limit of an instance: the words of its sentences, and 2 boundary tokens of each.
         self.limits = np.add.reduceat(limits_G + 2, starts_of(layout.sentences_B))
         self.limits_B = torch.from_numpy(self.limits).to(device)
 

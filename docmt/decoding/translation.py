@@ -299,13 +299,13 @@ class Translator:
         aligned = None
         if discourse is not None:
             aligned = align_trees(discourse, document, self.trained)
-        marks = self.trained.model.settings.n_src_boundaries
+        n_boundaries = self.trained.model.settings.n_src_boundaries
         start = 0
         for count in self.trained.split(costs, context=self.settings.context):
             end = start + count
             trees = None
             if aligned is not None:
-                trees = slice_trees(aligned, start, end, marks)
+                trees = slice_trees(aligned, start, end, n_boundaries)
             yield Source(sentences[start:end], trees)
             start = end
 
@@ -328,10 +328,10 @@ def align_trees(discourse: DiscourseDocument, sentences: Sequence[str], trained:
     return align_document(discourse, [pipeline.prepare(sentence, lang=pipeline.src_lang) for sentence in sentences])
 
 
-def slice_trees(aligned: SubwordTrees, first: int, last: int, marks: tuple[int, int]) -> BatchTrees:
+def slice_trees(aligned: SubwordTrees, first: int, last: int, n_boundaries: tuple[int, int]) -> BatchTrees:
     """Return the trees for an instance, sentences `first` to `last` − 1 in the document.
 
-    `marks` are the numbers of boundary tokens before and after a sentence.
+    `n_boundaries` are the numbers of boundary tokens before and after a sentence.
     """
     cut = aligned.cut(first, last)
     trees = BatchTrees.of_instance(
@@ -340,4 +340,4 @@ def slice_trees(aligned: SubwordTrees, first: int, last: int, marks: tuple[int, 
         edu_heads=cut.edu_heads,
         sentence_heads=cut.sentence_heads,
     )
-    return trees.with_boundaries(marks)
+    return trees.with_boundaries(n_boundaries)

@@ -159,14 +159,14 @@ class Scores:
                 f"evaluation: document {predicted.id!r} has different words than gold document {gold.id!r}: parse "
                 "the documents in the gold file, in order"
             )
-        gold_places = _places(gold)
-        places = _places(predicted)
+        gold_positions = _edu_positions(gold)
+        positions = _edu_positions(predicted)
         self.counts["documents"] += 1
         self.counts["sentences"] += len(gold.sentences)
-        self._match("edus", gold_places, places)
+        self._match("edus", gold_positions, positions)
         if gold.tree is not None and predicted.tree is not None:
-            gold_nodes = self._nodes(gold.tree, gold_places)
-            nodes = self._nodes(predicted.tree, places)
+            gold_nodes = self._nodes(gold.tree, gold_positions)
+            nodes = self._nodes(predicted.tree, positions)
             for name in ("parseval", "rst-parseval"):
                 for kind, columns in KINDS.items():
                     columns_of = operator.itemgetter(*columns)
@@ -177,10 +177,10 @@ class Scores:
                 if not node.is_leaf:
                     level = LEVEL_NAMES[units.level(node.first, node.last)]
                     self.counts[f"level {level} gold"] += 1
-                    self.counts[f"level {level} both"] += _span(node, gold_places) in spans
+                    self.counts[f"level {level} both"] += _span(node, gold_positions) in spans
         if gold.edus and (gold.tree is not None or gold.arcs is not None):
-            gold_arcs = self._arcs(gold, gold_places)
-            arcs = self._arcs(predicted, places)
+            gold_arcs = self._arcs(gold, gold_positions)
+            arcs = self._arcs(predicted, positions)
             self._match("uas", (arc[:2] for arc in gold_arcs), (arc[:2] for arc in arcs))
             self._match("las", gold_arcs, arcs)
             right_heads = map(operator.eq, _sentence_heads(gold), _sentence_heads(predicted))
@@ -193,23 +193,23 @@ class Scores:
         self.counts[f"{name} predicted"] += counts.total()
         self.counts[f"{name} both"] += (gold_counts & counts).total()
 
-    def _nodes(self, tree: Node, places: list[Position]) -> dict[str, list[tuple[Position, str, str]]]:
+    def _nodes(self, tree: Node, positions: list[Position]) -> dict[str, list[tuple[Position, str, str]]]:
         """Return span, nuclearity and relation of the compared nodes, per score."""
         parents = []
         children = []
         for node in binarize(tree).postorder():
             if node.is_leaf:
                 continue
-            parents.append((_span(node, places), node.nuclearity, self._coarse(node.relation)))
+            parents.append((_span(node, positions), node.nuclearity, self._coarse(node.relation)))
             for child, letter, relation in zip(node.children, node.nuclearity, node.relations, strict=True):
-                children.append((_span(child, places), letter, self._coarse(relation)))
+                children.append((_span(child, positions), letter, self._coarse(relation)))
         return {"parseval": parents, "rst-parseval": children}
 
-    def _arcs(self, document: DiscourseDocument, places: list[Position]) -> list[tuple[Position, Any, str]]:
+    def _arcs(self, document: DiscourseDocument, positions: list[Position]) -> list[tuple[Position, Any, str]]:
         tree = document.dependencies
         arcs = []
-        for edu, head, relation in zip(places, tree.heads, tree.relations, strict=True):
-            head_position = None if head == NO_HEAD else places[head]
+        for edu, head, relation in zip(positions, tree.heads, tree.relations, strict=True):
+            head_position = None if head == NO_HEAD else positions[head]
             arcs.append((edu, head_position, self._coarse(relation)))
         return arcs
 
@@ -244,14 +244,14 @@ class Scores:
         return _percent(2 * self.counts[f"{name} both"], self.counts[f"{name} gold"] + self.counts[f"{name} predicted"])
 
 
-def _places(document: DiscourseDocument) -> list[Position]:
+def _edu_positions(document: DiscourseDocument) -> list[Position]:
     # One extra position per sentence, so that EDUs of empty sentences differ.
     offsets = [0, *itertools.accumulate(len(words) + 1 for words in document.sentences)]
     return [(offsets[edu.sentence] + edu.start, offsets[edu.sentence] + edu.end) for edu in document.edus]
 
 
-def _span(node: Node, places: list[Position]) -> Position:
-    return places[node.first][0], places[node.last][1]
+def _span(node: Node, positions: list[Position]) -> Position:
+    return positions[node.first][0], positions[node.last][1]
 
 
 def _sentence_heads(document: DiscourseDocument) -> tuple[int, ...]:

@@ -226,23 +226,18 @@ def _first_unmatched(longer: Sequence[Sequence[str]], shorter: Sequence[Sequence
 
 def describe_realignment(hypotheses: Sequence[Hypothesis]) -> str | None:
     """Return how many documents of a user's file, or windows of joined sentences, were re-aligned. None if none."""
-    n_joined = n_joined_sentences = 0
-    n_realigned = n_realigned_sentences = n_lines = 0
-    for hypothesis in hypotheses:
-        if hypothesis.joined:
-            n_joined += 1
-            n_joined_sentences += hypothesis.n_sentences
-        if hypothesis.realigned_lines:
-            n_realigned += 1
-            n_realigned_sentences += hypothesis.n_sentences
-            n_lines += hypothesis.realigned_lines
-    if n_joined:
-        return f"{n_joined} windows of joined sentences, with translations re-aligned to {n_joined_sentences} sentences"
-    if not n_realigned:
+    joined = [hypothesis for hypothesis in hypotheses if hypothesis.joined]
+    if joined:
+        n_sentences = sum(hypothesis.n_sentences for hypothesis in joined)
+        return f"{len(joined)} windows of joined sentences, with translations re-aligned to {n_sentences} sentences"
+    realigned = [hypothesis for hypothesis in hypotheses if hypothesis.realigned_lines]
+    if not realigned:
         return None
+    n_lines = sum(hypothesis.realigned_lines for hypothesis in realigned)
+    n_sentences = sum(hypothesis.n_sentences for hypothesis in realigned)
     return (
-        f"{n_realigned} of {len(hypotheses)} documents re-aligned to the reference "
-        f"(their {n_lines} lines to {n_realigned_sentences} sentences)"
+        f"{len(realigned)} of {len(hypotheses)} documents re-aligned to the reference "
+        f"(their {n_lines} lines to {n_sentences} sentences)"
     )
 
 

@@ -18,7 +18,7 @@ import torch
 
 from docmt.checksums import sha256_file
 from docmt.errors import UserError
-from docmt.files import atomic_path, read_json, write_json
+from docmt.files import UNFINISHED, atomic_path, read_json, write_json
 from docmt.training.progress import TrainingState
 from docmt.training.settings import N_CHECKPOINTS
 
@@ -199,7 +199,7 @@ class CheckpointFolder:
 def remove_unfinished(folder: Path) -> None:
     """Remove checkpoints and notes that a killed training was writing. The caller must hold the lock of the folder."""
     for path in folder.iterdir():
-        if path.is_dir() and re.match(r"\.(step|best)-\d+\.(pt|json)\.", path.name):
+        if path.is_dir() and UNFINISHED.fullmatch(path.name) and path.name.startswith((".step-", ".best-")):
             shutil.rmtree(path)
 
 
