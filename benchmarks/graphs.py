@@ -25,6 +25,7 @@ import torch
 from docmt.instances.storage import InstanceSet, InstanceTrees
 from docmt.models.presets import ARCHITECTURES, SIZES
 from docmt.models.settings import ModelSettings
+from docmt.models.systems import transformer
 from docmt.models.systems.context_transformer import build_transformer
 from docmt.ranges import offsets_of
 from docmt.text.vocabulary import BOS, EOS, N_SPECIALS
@@ -122,7 +123,7 @@ def main() -> None:
     torch.set_num_threads(1)
     with (
         mock.patch.object(graphs, "CudaRecorder", NoRecorder),
-        mock.patch.object(trainer, "kernel_for", return_value="varlen"),
+        mock.patch.object(transformer, "kernel_for", return_value="varlen"),
         mock.patch.object(trainer, "compiled_loss", return_value=None),
     ):
         for architecture in arguments.architectures:

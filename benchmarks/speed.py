@@ -115,7 +115,7 @@ def bench_training(
         optimizer.step()
         optimizer.zero_grad()
 
-    functions = {"ragged": lambda: step(lambda: module(batch))}
+    functions = {"ragged": lambda: step(lambda: module(batch.prepare("padded")))}
     if with_dense:
         functions["dense"] = lambda: step(lambda: dense_loss(model, batch, 0.1))
         functions["published"] = lambda: step(lambda: dense_loss(model, batch, 0.1, with_entropies=True))
@@ -203,7 +203,7 @@ def _use_memory(kind: str, n_tokens: int) -> None:
     settings = ModelSettings.load(SIZES["4+4 of 256"] | ARCHITECTURES["g_transformer"], where="model")
     model = build_transformer(settings, N_SYMBOLS)
     batch = make_batch(n_tokens, 1, settings, seed=1)
-    losses = {"dense": partial(dense_loss, model), "ragged": lambda b, e: LossModule(model, e)(b)}
+    losses = {"dense": partial(dense_loss, model), "ragged": lambda b, e: LossModule(model, e)(b.prepare("padded"))}
     for _ in range(3 if kind != "none" else 0):
         losses[kind](batch, 0.1).backward()
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)

@@ -24,7 +24,7 @@ from docmt.instances.packing import PackedSentences
 from docmt.instances.settings import InstancesSettings
 from docmt.instances.storage import InstanceSet, InstanceTrees, load_instances, save_instances
 from docmt.models.attention.layout import BatchTrees
-from docmt.models.batch import Batch, pack
+from docmt.models.batch import Batch, DeviceBatch, pack
 from docmt.models.model_file import TrainedModel, load_model
 from docmt.models.presets import ARCHITECTURES
 from docmt.models.settings import ModelSettings
@@ -119,7 +119,9 @@ def make_batch(settings: ModelSettings, documents: Documents, trees: BatchTrees 
     return pack(pack_documents(documents), settings=settings, trees=trees, **options)
 
 
-def decoder_states(model: Transformer, batch: Batch) -> torch.Tensor:
+def decoder_states(model: Transformer, batch: Batch | DeviceBatch) -> torch.Tensor:
+    if isinstance(batch, Batch):
+        batch = batch.prepare(model.kernel())
     return model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
 
 

@@ -14,8 +14,9 @@ from core_fixtures import assert_close, decoder_states
 from torch import Tensor
 
 from docmt.models.attention import varlen
+from docmt.models.attention.kernels import PaddedIndexes
 from docmt.models.attention.layout import AttentionLayout
-from docmt.models.attention.multi_head import MultiHeadAttention
+from docmt.models.attention.multi_head import Groupings, MultiHeadAttention
 from docmt.models.attention.patterns import SIDES, Slot
 from docmt.models.batch import Batch
 from docmt.models.settings import ModelSettings
@@ -35,6 +36,11 @@ def layout_of(documents: Sequence[Sequence[tuple[int, int]]], settings: ModelSet
     pairs = [pair for document in documents for pair in document]
     src, tgt = (np.array(side) for side in zip(*pairs, strict=True))
     return AttentionLayout(src, tgt, np.array([len(document) for document in documents]), settings=settings)
+
+
+def groupings_of(layout: AttentionLayout, slot: Slot) -> Groupings:
+    """Groupings for one attention on a CPU, whatever patterns the layout's model has."""
+    return lambda pattern: PaddedIndexes.of(layout.grouping(slot, pattern))
 
 
 def places(layout: AttentionLayout, side: str) -> list[tuple[int, int, int]]:

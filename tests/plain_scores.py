@@ -37,7 +37,7 @@ def directly(trained, src, tgt, n_ends=0):
         np.concatenate(src_ids), lengths[0], np.concatenate(tgt_ids), lengths[1], np.array([len(src)])
     )
     batch = pack(sentences, settings=trained.model.settings)
-    states = trained.model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
+    states = trained.model(batch.src_tokens_S, batch.tgt_inputs_N, trained.model.place(batch.layout))
     scores = trained.model.logits(states).double().log_softmax(-1)
     labels = batch.tgt_labels_N.tolist()[: len(batch.tgt_labels_N) - n_ends]
     return sum(float(scores[row, label]) for row, label in enumerate(labels))

@@ -24,13 +24,14 @@ from docmt.models.systems.transformer import Transformer
 
 def dense_loss(model: Transformer, batch: Batch, label_smoothing: float, *, with_entropies: bool = False) -> Tensor:
     """Return the label-smoothed loss of a batch of aligned instances in nats, summed over labels as in `LossModule`."""
-    packed = batch.layout
-    src_BS, src_tags_BS = pad_instances(batch.src_tokens_S, packed.src_lengths_G, packed.sentences_B)
-    tgt_BT, tgt_tags_BT = pad_instances(batch.tgt_inputs_N, packed.tgt_lengths_G, packed.sentences_B)
+    packed, device = batch.layout, model.embedding.weight.device
+    src_BS, src_tags_BS = pad_instances(batch.src_tokens_S.to(device), packed.src_lengths_G, packed.sentences_B)
+    tgt_BT, tgt_tags_BT = pad_instances(batch.tgt_inputs_N.to(device), packed.tgt_lengths_G, packed.sentences_B)
     with masked_attention(with_entropies=with_entropies):
         hidden_BTD = model(src_BS, tgt_BT, DenseLayout(src_tags_BS, tgt_tags_BT))
     logits = model.logits(hidden_BTD[tgt_tags_BT > 0])
-    return F.cross_entropy(logits.float(), batch.tgt_labels_N, label_smoothing=label_smoothing, reduction="sum")
+    labels_N = batch.tgt_labels_N.to(device)
+    return F.cross_entropy(logits.float(), labels_N, label_smoothing=label_smoothing, reduction="sum")
 
 
 def pad_instances(tokens_N: Tensor, lengths_G: np.ndarray, sentences_B: np.ndarray) -> tuple[Tensor, Tensor]:
@@ -47,7 +48,8 @@ class DenseLayout:
 
     def __init__(self, src_tags_BS: Tensor, tgt_tags_BT: Tensor) -> None:
         src, tgt = src_tags_BS, tgt_tags_BT
-        self.n_tokens = {"src": src.shape[1], "tgt": tgt.shape[1]}
+        self.n_tokens, self.device = {"src": src.shape[1], "tgt": tgt.shape[1]}, src.device
+        self.n_positions, self.table_TD = max(src.shape[1], tgt.shape[1]), None
         future = torch.ones(tgt.shape[1], tgt.shape[1], dtype=torch.bool, device=tgt.device).triu(1)
         self.masks = {
             ("encoder", "group"): src[:, :, None] != src[:, None],
@@ -62,11 +64,8 @@ class DenseLayout:
     def grouping(self, slot: Slot, pattern: str) -> Tensor:
         return self.masks[slot, pattern]
 
-    def n_positions(self, side: Side, *, within: Positions | None = None) -> int:
-        return self.n_tokens[side]
-
-    def positions(self, side: Side, device: torch.device, *, within: Positions | None = None) -> Tensor:
-        return torch.arange(self.n_tokens[side], device=device)
+    def positions(self, side: Side, *, within: Positions | None = None) -> Tensor:
+        return torch.arange(self.n_tokens[side], device=self.device)
 
 
 @contextlib.contextmanager

@@ -165,7 +165,7 @@ def measure(architecture: str, size: str, n_documents: int) -> Rows:
     counts = [SENTENCES] * n_documents
     instances = random_instances(counts, shortest=SHORTEST, longest=LONGEST, n_symbols=N_SYMBOLS)
     filled = FilledBatch.of(collate(instances, range(n_documents), settings))
-    batch = filled.views(filled.buffer, settings)
+    _, batch = filled.views(filled.buffer, settings)
     mode, rows = FakeTensorMode(allow_non_fake_inputs=True), {}
     with torch.device("meta"):
         plain = LossModule(build_transformer(settings, N_SYMBOLS), 0.1).train()

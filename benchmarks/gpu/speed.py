@@ -26,7 +26,7 @@ from docmt.decoding.incremental_decoder import IncrementalDecoder
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Translator
 from docmt.models.attention.kernels import kernel_for
-from docmt.models.batch import Batch
+from docmt.models.batch import DeviceBatch
 from docmt.models.flops import training_flops
 from docmt.models.gpus import CAPABILITY_WITH_BFLOAT16
 from docmt.models.numerics import CHUNK_SCORES
@@ -85,7 +85,7 @@ class Speed:
         kernel = kernel_for(self.device, self.dtype, self.settings.width // self.settings.heads)
         return compiled_loss(self.module, kernel)
 
-    def batch(self, n: int | None = None) -> Batch:
+    def batch(self, n: int | None = None) -> DeviceBatch:
         return self.workload.batch(self.settings, self.device, self.dtype, n=n)
 
     def seconds(self, function: Callable[[], Any]) -> float:
@@ -104,7 +104,7 @@ class Speed:
         rate = 2e-12 * n**3 / self.seconds(lambda: a @ b)
         return Outcome(f"{rate:.3g} TFLOP/s in {self.dtype}".replace("torch.", ""), numbers={"tflops": rate})
 
-    def _update(self, loss: Callable[[Batch], Tensor], batch: Batch, optimizer: torch.optim.Optimizer) -> Tensor:
+    def _update(self, loss: Callable[[Any], Tensor], batch: Any, optimizer: torch.optim.Optimizer) -> Tensor:
         with torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32):
             value = loss(batch)
         (value / len(batch.tgt_labels_N)).backward()
@@ -112,8 +112,8 @@ class Speed:
         optimizer.zero_grad()
         return value.detach()
 
-    def _measured(self, loss: Callable[[Batch], Tensor], batch: Batch) -> dict[str, float]:
-        """Measure update time (forward, backward, Adam), rates and peak memory."""
+    def _measured(self, loss: Callable[[Any], Tensor], batch: Any, n: int | None = None) -> dict[str, float]:
+        """Measure update time (forward, backward, Adam), rates and peak memory, for a batch of n instances."""
         optimizer = torch.optim.Adam(self.module.parameters(), lr=0.0, fused=True)
         if self.is_cuda:
             prepare_cuda("auto")
@@ -124,7 +124,8 @@ class Speed:
         products = self.rows.get("speed/products")
         if products is not None and "tflops" in products.numbers:
             rate = 1e12 * products.numbers["tflops"]
-            numbers["mfu"] = training_flops(self.module.model, batch) / seconds / rate
+            flops = training_flops(self.module.model, self.workload.host_batch(self.settings, n=n))
+            numbers["mfu"] = flops / seconds / rate
         if self.is_cuda:
             numbers["peak_gib"] = torch.cuda.max_memory_allocated() / GIB
         return numbers
@@ -167,7 +168,7 @@ class Speed:
         optimizer = torch.optim.Adam(self.module.parameters(), lr=0.0, fused=True)
         graph = self.graph if self.graph is not None and self.graph.compiled is not None else None
 
-        def states(batch: Batch) -> Tensor:
+        def states(batch: DeviceBatch) -> Tensor:
             return model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout).float().sum()
 
         used, launches, busy = self._profiled(lambda: self._update(graph or self.module, batch, optimizer))
@@ -218,9 +219,8 @@ class Speed:
         model, n = self.module.model, self.n_instances
         while True:
             try:
-                numbers = self._measured(
-                    lambda batch: dense_loss(model, batch, 0.1, with_entropies=True), self.batch(n)
-                )
+                batch = self.workload.host_batch(self.settings, n=n)
+                numbers = self._measured(lambda batch: dense_loss(model, batch, 0.1, with_entropies=True), batch, n)
                 break
             except torch.OutOfMemoryError:
                 if n == 1:

@@ -16,7 +16,7 @@ from docmt.decoding.translation import Source
 from docmt.gpu_locks import VISIBLE
 from docmt.instances.storage import InstanceSet, InstanceTrees, load_instances, save_instances
 from docmt.models.attention.kernels import kernel_for
-from docmt.models.batch import Batch, collate, instance_trees
+from docmt.models.batch import Batch, DeviceBatch, collate, instance_trees
 from docmt.models.model_file import TrainedModel, load_model
 from docmt.models.presets import ARCHITECTURES, SIZES
 from docmt.models.settings import ModelSettings
@@ -187,13 +187,15 @@ class Workload:
         pipeline = TextPipeline.load(self.folder / "pipeline.json")
         return TrainedModel(random_model(settings, len(vocabulary)), vocabulary, pipeline, {"max_tokens": 512}, {})
 
+    def host_batch(self, settings: ModelSettings, *, n: int | None = None) -> Batch:
+        """Return the first n instances as a batch."""
+        return collate(self.instances, range(n or len(self.instances)), settings)
+
     def batch(
         self, settings: ModelSettings, device: torch.device, dtype: torch.dtype, *, n: int | None = None
-    ) -> Batch:
-        """Return the first n instances as a batch for matrix products in a dtype, prepared as in a training."""
-        instances = self.instances
-        batch = collate(instances, range(n or len(instances)), settings)
-        batch.prepare(kernel_for(device, dtype, settings.width // settings.heads))
+    ) -> DeviceBatch:
+        """Return the first n instances as a batch for matrix products in a dtype, on a device as in a training."""
+        batch = self.host_batch(settings, n=n).prepare(kernel_for(device, dtype, settings.width // settings.heads))
         return batch if device.type == "cpu" else batch.pin_memory().to(device)
 
     def sources(self, settings: ModelSettings) -> list[Source]:

@@ -193,7 +193,8 @@ def join_sentences(
 def encode_source(model: DecodingModel, src_tokens: np.ndarray, layout: AttentionLayout) -> Tensor:
     """Return encoder states for packed source tokens [S], on the model's device."""
     tokens_S = torch.from_numpy(np.asarray(src_tokens, dtype=np.int64))
-    return model.transformer.encode(tokens_S.to(model.transformer.embedding.weight.device), layout)
+    transformer = model.transformer
+    return transformer.encode(tokens_S.to(transformer.embedding.weight.device), transformer.place(layout))
 
 
 class Ending(NamedTuple):

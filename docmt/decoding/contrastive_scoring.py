@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from docmt.batching import fill_batches
 from docmt.corpora.suite_items import ContrastiveItem
@@ -247,7 +248,7 @@ class TargetScorer:
             trees=BatchTrees.join_known([instance.trees for instance in instances], lengths),
             settings=self.model.settings,
             context=self.settings.context,
-        ).to(self.device)
+        )
 
     def _draft(self, model: DecodingModel, instances: Sequence[ScoredInstance]) -> None:
         """Draft the sources that have no drafts yet, all sentences side by side."""
@@ -283,17 +284,18 @@ def instance_log_probabilities(
     With `sharing`, common prefixes are computed once, unless the model reads drafts. With `smoothing`, a label's log
     probability is mixed with the mean over the vocabulary in this proportion, as in the training loss.
     """
-    layout = batch.layout
+    layout, device = batch.layout, model.embedding.weight.device
+    labels_N = batch.tgt_labels_N.to(device)
     if sharing is None or (model.settings.drafts and layout.reads_context):
-        logits = model.logits(model(batch.src_tokens_S, batch.tgt_inputs_N, layout)).float()
-        losses = F.cross_entropy(logits, batch.tgt_labels_N, reduction="none", label_smoothing=smoothing)
+        losses = F.cross_entropy(_logits(model, batch), labels_N, reduction="none", label_smoothing=smoothing)
     else:
         shared = SharedLayout(layout, sharing)
         # Only the states are shared, and the vocabulary's log probabilities. Labels differ even after equal inputs.
-        states = model(shared.keep(batch.src_tokens_S, "src"), shared.keep(batch.tgt_inputs_N, "tgt"), shared)
+        src_tokens_S, tgt_inputs_N = shared.keep(batch.src_tokens_S, "src"), shared.keep(batch.tgt_inputs_N, "tgt")
+        states = model(src_tokens_S.to(device), tgt_inputs_N.to(device), model.place(shared))
         scores = model.logits(states).float().log_softmax(-1)
-        computed_rows = shared.computed_rows("tgt", scores.device)
-        losses = -scores[computed_rows, batch.tgt_labels_N]
+        computed_rows = shared.computed_rows("tgt", device)
+        losses = -scores[computed_rows, labels_N]
         if smoothing:
             losses = (1 - smoothing) * losses - smoothing * scores.mean(-1)[computed_rows]
     # Instances have different lengths: their sums are differences of one running sum. In float64, because it grows
@@ -313,14 +315,19 @@ def sentence_log_probabilities(model: Transformer, batch: Batch, breaks_off: Seq
     The `</s>` of an incomplete sentence does not count, nor do other labels in free streams, because a separate
     sentence has other such labels than a sentence in a document.
     """
-    logits = model.logits(model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)).float()
-    losses_N = F.cross_entropy(logits, batch.tgt_labels_N, reduction="none").double() * batch.is_word_or_end_N
+    logits = _logits(model, batch)
+    losses_N = F.cross_entropy(logits, batch.tgt_labels_N.to(logits.device), reduction="none").double().cpu().numpy()
+    losses_N *= batch.is_word_or_end_N.numpy()
     # Each sentence has one `</s>` among its labels, its last one.
-    is_end_N = (batch.tgt_labels_N == EOS) & batch.is_word_or_end_N
-    ends_G = np.flatnonzero(is_end_N.cpu().numpy())
-    losses_N = losses_N.cpu().numpy()
+    ends_G = np.flatnonzero((batch.tgt_labels_N == EOS) & batch.is_word_or_end_N)
     losses_N[ends_G[np.array(breaks_off)]] = 0.0
     return -np.diff(losses_N.cumsum()[ends_G], prepend=0)
+
+
+def _logits(model: Transformer, batch: Batch) -> Tensor:
+    """Return the scores for all symbols, float32 [N, V]."""
+    placed = batch.prepare(model.kernel()).to(model.embedding.weight.device)
+    return model.logits(model(placed.src_tokens_S, placed.tgt_inputs_N, placed.layout)).float()
 
 
 def score_suite(

@@ -63,10 +63,7 @@ class IncrementalDecoder:
         self.source: CachePlaces[SourceKVCache] = {}
 
         def tree_shape(members: Sequence[MultiHeadAttention]) -> tuple[int, int, int, int, int]:
-            width = members[0].out.in_features // members[0].heads
-            if members[0].distances is not None:
-                width = members[0].distances.cache_width(width)
-            return len(members), len(layout.sentences_B), beam, members[0].heads, width
+            return len(members), len(layout.sentences_B), beam, members[0].heads, members[0].key_width
 
         for members in _by_pattern(layer.self_attention for layer in stack.layers):
             visibility = make_visibility(layout, members[0].pattern, self.like.device)

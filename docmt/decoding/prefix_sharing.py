@@ -74,11 +74,11 @@ class SharedLayout(AttentionLayout):
         return torch.from_numpy(self._rows[side].computed).to(device)
 
     @override
-    def index(self, side: Side, kind: IndexKind, device: torch.device) -> Tensor:
-        rows = self.keep(super().index(side, kind, device), side)
+    def index(self, side: Side, kind: IndexKind) -> np.ndarray:
+        rows = super().index(side, kind)[self._rows[side].distinct]
         # These two kinds are numbers of rows themselves, so they must point to computed rows.
         numbered: dict[IndexKind, Side] = {"row": "src", "in_batch": "vectors"}
-        return self.computed_rows(numbered[kind], device)[rows] if kind in numbered else rows
+        return self._rows[numbered[kind]].computed[rows] if kind in numbered else rows
 
     @property
     @override

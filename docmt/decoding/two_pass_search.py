@@ -128,5 +128,5 @@ class TwoPassSearch:
         lengths_B = np.array(counts)
         lengths = self.layout.src_lengths_G[sentences_B], lengths_B, np.ones_like(lengths_B)
         layout = AttentionLayout(*lengths, settings=self.layout.settings, context="none")
-        states_ND = self.transformer.decode(inputs_N, self._encoded(sentences_B), layout)
+        states_ND = self.transformer.decode(inputs_N, self._encoded(sentences_B), self.transformer.place(layout))
         return list(self.context.translated(self.transformer, labels_N, states_ND).split(counts))

@@ -3,10 +3,10 @@
 Shape letters: S packed source tokens, N packed target tokens, G sentences, B instances.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from multiprocessing.reduction import ForkingPickler
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from docmt.discourse.dependencies import cut_heads
 from docmt.instances.packing import BoundaryTokens, PackedSentences, gather
 from docmt.instances.storage import InstanceSet
 from docmt.models.attention.kernels import Kernel
-from docmt.models.attention.layout import AttentionLayout, BatchTrees, Drafts
+from docmt.models.attention.layout import AttentionLayout, BatchTrees, DeviceLayout, Drafts
 from docmt.models.buffers import BufferSlice, map_leaves, to_buffer
 from docmt.models.settings import Context, ModelSettings
 from docmt.text.vocabulary import EOD
@@ -25,11 +25,9 @@ NO_LABEL = -1
 """The label of inputs without loss."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Batch:
-    """Inputs and labels for a model.
-
-    Not frozen, because Fabric refuses to convert frozen dataclasses.
+    """Inputs and labels for a model, on the CPU.
 
     Attributes:
         src_tokens_S: int64, sentences as `<s> w1 … wn </s>`. A model may have other boundary tokens.
@@ -47,25 +45,52 @@ class Batch:
     is_word_or_end_N: Tensor
     layout: AttentionLayout
     has_masks: bool = False
-    buffer: Tensor | None = field(default=None, init=False, repr=False, compare=False)
-    """Memory behind all tensors after `pin_memory`. A batch made by `replace` has none."""
 
-    def prepare(self, kernel: Kernel) -> Self:
-        """Compute all index tensors that the model will read with an attention kernel (`kernels.kernel_for`).
+    def prepare(self, kernel: Kernel) -> "DeviceBatch":
+        """Return what a model reads of the batch with an attention kernel.
 
-        Without this call, a tensor is computed and moved to the device when the model first needs it.
+        Raises UserError if an instance is longer than the learned positions.
         """
-        self.layout.prepare(kernel)
-        return self
+        self.layout.check_positions()
+        labels = self.tgt_labels_N, self.is_word_or_end_N
+        layout = DeviceLayout.of(self.layout, kernel)
+        return DeviceBatch(self.src_tokens_S, self.tgt_inputs_N, *labels, layout, self.has_masks)
 
-    def pin_memory(self) -> "Batch":
+
+class DeviceBatch:
+    """What a model and its loss read of a batch: tensors on one device.
+
+    Not a dataclass, because Fabric takes dataclasses apart whenever it calls a model. Attributes are those of `Batch`,
+    and `buffer`, the memory behind all tensors after `pin_memory`.
+    """
+
+    def __init__(
+        self,
+        src_tokens_S: Tensor,
+        tgt_inputs_N: Tensor,
+        tgt_labels_N: Tensor,
+        is_word_or_end_N: Tensor,
+        layout: DeviceLayout,
+        has_masks: bool,
+        buffer: Tensor | None = None,
+    ) -> None:
+        self.src_tokens_S, self.tgt_inputs_N = src_tokens_S, tgt_inputs_N
+        self.tgt_labels_N, self.is_word_or_end_N = tgt_labels_N, is_word_or_end_N
+        self.layout, self.has_masks, self.buffer = layout, has_masks, buffer
+
+    def map_tensors(self, function: Callable[[Any], Any], *, kind: type = Tensor) -> "DeviceBatch":
+        """Return a copy with `function` applied to all tensors, as `map_leaves` does, and without a buffer."""
+        parts = vars(self) | {"buffer": None}
+        return DeviceBatch(**map_leaves(parts, function, kind=kind))
+
+    def pin_memory(self) -> "DeviceBatch":
         """Return the batch with all tensors in one buffer of pinned memory. DataLoader calls this method by name."""
         if self.buffer is not None and self.buffer.is_pinned():
             return self
         placed, buffer = self._placed()
         return placed._filled(buffer.pin_memory())
 
-    def to(self, device: torch.device | str) -> "Batch":
+    def to(self, device: torch.device | str) -> "DeviceBatch":
         """Return the batch on a device, moved in a single copy. From pinned memory, the copy does not block the CPU."""
         if torch.device(device) == self.src_tokens_S.device:
             return self
@@ -74,31 +99,30 @@ class Batch:
         moved.buffer = None
         return moved
 
-    def _placed(self) -> "tuple[Batch, Tensor]":
+    def _placed(self) -> "tuple[DeviceBatch, Tensor]":
         """Return the batch with `BufferSlice` in place of tensors, and the buffer that contains them."""
         if self.buffer is None:
             return to_buffer(self)
         return map_leaves(self, BufferSlice.of), self.buffer
 
-    def _filled(self, buffer: Tensor) -> "Batch":
+    def _filled(self, buffer: Tensor) -> "DeviceBatch":
         """Return the batch with views into a buffer in place of every `BufferSlice`."""
         batch = map_leaves(self, lambda part: part.view(buffer), kind=BufferSlice)
         batch.buffer = buffer
         return batch
 
 
-def _send(batch: Batch) -> tuple[Any, ...]:
+def _send(batch: DeviceBatch) -> tuple[Any, ...]:
     placed, buffer = batch._placed()
-    parts = placed.src_tokens_S, placed.tgt_inputs_N, placed.tgt_labels_N, placed.is_word_or_end_N, placed.layout
-    return _receive, (*parts, placed.has_masks, buffer)
+    return _receive, (vars(placed) | {"buffer": buffer},)
 
 
-def _receive(*placed: Any) -> Batch:
-    return Batch(*placed[:-1])._filled(placed[-1])
+def _receive(placed: dict[str, Any]) -> DeviceBatch:
+    return DeviceBatch(**placed)._filled(placed["buffer"])
 
 
 # A batch that a loader sends to another process is one piece of shared memory, not one for each tensor.
-ForkingPickler.register(Batch, _send)
+ForkingPickler.register(DeviceBatch, _send)
 
 
 def collate(

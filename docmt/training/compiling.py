@@ -3,6 +3,7 @@
 import contextlib
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 
 import torch
@@ -11,12 +12,10 @@ from typing_extensions import override
 
 from docmt.errors import UserError
 from docmt.models.attention.kernels import Kernel
-from docmt.models.attention.layout import AttentionLayout, CompiledLayout
-from docmt.models.batch import Batch
+from docmt.models.batch import DeviceBatch
 from docmt.models.buffers import map_leaves
 from docmt.models.settings import ModelSettings
-from docmt.models.systems.transformer import sinusoids
-from docmt.training.filling import DeviceBatch
+from docmt.training.filling import with_table
 from docmt.training.loss import LossModule
 
 log = logging.getLogger(__name__)
@@ -50,18 +49,17 @@ class CompiledPass:
         self.compiled = torch.compile(plain, fullgraph=True, dynamic=True, backend=backend)
         self.failure = ""
 
-    def __call__(self, batch: Batch | DeviceBatch) -> Tensor:
+    def __call__(self, batch: DeviceBatch) -> Tensor:
         """Return the result of `plain` for a batch."""
         tokens, layout = [getattr(batch, part) for part in self.parts], batch.layout
         sizes = [*map(len, tokens), *([layout.n_sentences] if layout.reads_context else [])]
         if self.compiled is None or min(sizes) < 2:  # torch specializes graphs to length 1
             return self.plain(*tokens, layout)
-        if isinstance(layout, AttentionLayout):
-            n_positions, form = layout.max_positions(), self.settings.form
-            form.check_positions(n_positions)  # a graph has no errors to raise
-            table_TD = sinusoids(n_positions + form.position_offset, self.settings.width, device=tokens[0].device)
-            # One tensor may serve several groupings, in this batch but not in others, which would need another graph.
-            *tokens, layout = map_leaves((*tokens, CompiledLayout.of(layout, table_TD)), torch.clone)
+        if layout.table_TD is None:
+            layout = with_table(layout, self.settings, tokens[0].device)
+            # torch.compile specializes size 1, so sizes are at least 2. Padding changes nothing.
+            n_instances, longest, most_sentences = layout.padded_sizes
+            layout = replace(layout, padded_sizes=(max(2, n_instances), longest, max(2, most_sentences)))
         arguments = *tokens, layout
         try:
             with _options():

@@ -7,14 +7,14 @@ from typing import Any
 
 import torch
 
-from docmt.models.attention.kernels import attention_entropy
+from docmt.models.attention.kernels import PaddedIndexes, attention_entropy
 from docmt.models.attention.multi_head import Groupings, MultiHeadAttention
-from docmt.models.attention.patterns import SLOTS, Grouping
+from docmt.models.attention.patterns import SLOTS
 from docmt.models.systems.transformer import Transformer
 
 
 class EntropyMeter:
-    """A reusable context manager that measures all attentions while a model runs.
+    """A reusable context manager that measures all attentions while a model runs, on batches for the kernel `padded`.
 
     The entropy of attention weights, in bits, is averaged over heads first as in the paper's code, then over queries,
     then over attention modules by kind, and by kind and pattern. A fused attention counts as two. The entropy of RST
@@ -45,12 +45,12 @@ class EntropyMeter:
     @torch.no_grad()
     def _measure(totals: list[float], module: MultiHeadAttention, arguments: tuple[Any, Any, Groupings]) -> None:
         query_ND, memory_MD, groupings = arguments
-        grouping = groupings(module.pattern)
-        assert isinstance(grouping, Grouping), "measured batches are not compiled"
-        query_NHK, key_MHK, _, adjust = module.projections(query_ND, memory_MD, grouping)
-        entropy_N = attention_entropy(query_NHK, key_MHK, grouping, adjust)
+        indexes = groupings(module.pattern)
+        assert isinstance(indexes, PaddedIndexes), "measured batches are prepared for this kernel"
+        query_NHK, key_MHK, _, adjust = module.projections(query_ND, memory_MD, indexes)
+        entropy_N = attention_entropy(query_NHK, key_MHK, indexes, adjust)
         # Queries of zero attend evenly to all that they see.
-        even_N = attention_entropy(torch.zeros_like(query_NHK), key_MHK, grouping, adjust)
+        even_N = attention_entropy(torch.zeros_like(query_NHK), key_MHK, indexes, adjust)
         for i, value in enumerate((float(entropy_N.sum()), float(even_N.sum()), len(entropy_N))):
             totals[i] += value
 

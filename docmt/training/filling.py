@@ -1,8 +1,8 @@
 """Batches of few shapes, so that a GPU can repeat the recorded update of an earlier batch.
 
 One more instance fills a batch up. Its labels are masked and no other instance attends to it, so loss and gradients
-stay the same. The index tensors of attention are filled up, too. On the device, a batch is a `DeviceBatch`, whose
-tensors are views into one buffer.
+stay the same. The index tensors of attention are filled up, too. On the device, the tensors of a batch are views into
+one buffer.
 
 Shape letters: S packed source tokens, N packed target tokens, G sentences or groups, B instances.
 """
@@ -10,17 +10,17 @@ Shape letters: S packed source tokens, N packed target tokens, G sentences or gr
 import pickle
 import struct
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from docmt.discourse.dependencies import NO_HEAD
-from docmt.models.attention.layout import AttentionLayout, BatchTrees, CompiledLayout
+from docmt.models.attention.layout import AttentionLayout, BatchTrees, DeviceLayout
 from docmt.models.attention.patterns import SIDES
 from docmt.models.attention.varlen import MAX_LENGTH, VarlenIndexes, has_short_groups
-from docmt.models.batch import NO_LABEL, Batch
+from docmt.models.batch import NO_LABEL, Batch, DeviceBatch
 from docmt.models.buffers import BufferSlice, map_leaves, to_buffer
 from docmt.models.settings import ModelSettings
 from docmt.models.systems.transformer import sinusoids
@@ -37,33 +37,11 @@ N_NUMBERS = 4
 
 
 @dataclass
-class DeviceBatch:
-    """Tensors of a filled batch. Not frozen, nor its parts, because Fabric refuses to convert frozen dataclasses.
-
-    Attributes:
-        numbers: float32 [N_NUMBERS].
-        n_positions: length of the table of positions, which is not in the buffer.
-    """
-
-    numbers: Tensor
-    src_tokens_S: Tensor
-    tgt_inputs_N: Tensor
-    tgt_labels_N: Tensor
-    layout: CompiledLayout
-    n_positions: int
-    has_masks: ClassVar[bool] = True
-
-    def to(self, device: torch.device) -> "DeviceBatch":
-        """Return the batch, which is on its device."""
-        return self
-
-
-@dataclass
 class FilledBatch:
-    """A filled batch in one buffer, uint8 [bytes], as a loader sends it to the training.
+    """The numbers for an update and a filled batch in one buffer, uint8 [bytes], as a loader sends it to the training.
 
-    `key` is a pickled `DeviceBatch` with `BufferSlice` in place of tensors. It contains all sizes and flags that a
-    recorded update reads from the CPU, so equal keys mean that the same recorded update computes both batches.
+    `key` contains both, pickled with `BufferSlice` in place of tensors. It contains all sizes and flags that a recorded
+    update reads from the CPU, so equal keys mean that the same recorded update computes both batches.
     """
 
     key: bytes
@@ -72,13 +50,12 @@ class FilledBatch:
     @classmethod
     def of(cls, batch: Batch) -> "FilledBatch":
         """Return the filled batch. Raises UserError if an instance is longer than the learned positions."""
-        settings = batch.layout.settings
-        settings.form.check_positions(batch.layout.max_positions())
+        batch.layout.check_positions()
         filled = fill_up(batch)
-        n_positions = round_up(filled.layout.max_positions() + settings.form.position_offset, LENGTHS)
-        layout = fill_layout(CompiledLayout.of(filled.layout, table_TD=torch.empty(0)))
-        tokens = filled.src_tokens_S, filled.tgt_inputs_N, filled.tgt_labels_N
-        slices, buffer = to_buffer(DeviceBatch(torch.empty(N_NUMBERS), *tokens, layout, n_positions))
+        labels = filled.tgt_labels_N, filled.is_word_or_end_N
+        layout = fill_layout(DeviceLayout.of(filled.layout, "varlen"))
+        device_batch = DeviceBatch(filled.src_tokens_S, filled.tgt_inputs_N, *labels, layout, filled.has_masks)
+        slices, buffer = to_buffer((torch.empty(N_NUMBERS), vars(device_batch)))
         return cls(pickle.dumps(slices), buffer)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -92,11 +69,12 @@ class FilledBatch:
         """Write the numbers of the CPU into the buffer, where they come first."""
         struct.pack_into(f"{len(numbers)}f", self.buffer.numpy(), 0, *numbers)  # pyright: ignore[reportArgumentType]
 
-    def views(self, buffer: Tensor, settings: ModelSettings) -> DeviceBatch:
-        """Return the batch with views into a copy of the buffer on a device."""
-        batch = map_leaves(pickle.loads(self.key), lambda part: part.view(buffer), kind=BufferSlice)
-        table_TD = sinusoids(batch.n_positions, settings.width, device=buffer.device)
-        return replace(batch, layout=replace(batch.layout, table_TD=table_TD))
+    def views(self, buffer: Tensor, settings: ModelSettings) -> tuple[Tensor, DeviceBatch]:
+        """Return the numbers, float32 [N_NUMBERS], and the batch, with views into a copy of the buffer on a device."""
+        numbers, parts = map_leaves(pickle.loads(self.key), lambda part: part.view(buffer), kind=BufferSlice)
+        batch = DeviceBatch(**parts)
+        batch.layout = with_table(batch.layout, settings, buffer.device)
+        return numbers, batch
 
 
 def _receive(key: bytes, buffer: np.ndarray) -> FilledBatch:
@@ -142,7 +120,13 @@ def fill_up(batch: Batch) -> Batch:
     )
 
 
-def fill_layout(layout: CompiledLayout) -> CompiledLayout:
+def with_table(layout: DeviceLayout, settings: ModelSettings, device: torch.device) -> DeviceLayout:
+    """Return the layout with a table of positions for compiled code."""
+    n_positions = layout.n_positions + settings.form.position_offset
+    return replace(layout, table_TD=sinusoids(n_positions, settings.width, device=device))
+
+
+def fill_layout(layout: DeviceLayout) -> DeviceLayout:
     """Return the layout of a filled batch with all other sizes rounded up. Maximum lengths become upper bounds."""
     indexes, n_more = dict(layout.indexes), 0
     if ("before", "row") in indexes:
@@ -158,13 +142,18 @@ def fill_layout(layout: CompiledLayout) -> CompiledLayout:
         rows = indexes["src", "padded_row"]
         indexes["src", "padded_row"] = rows // longest * sizes[1] + rows % longest
     groupings = {}
-    for (slot, pattern), kernel_indexes in layout.groupings.items():
+    for (slot, pattern), varlen_indexes in layout.groupings.items():
+        assert isinstance(varlen_indexes, VarlenIndexes)
         more = (n_more if side == "before" else 0 for side in SIDES[slot])
-        groupings[slot, pattern] = fill_indexes(kernel_indexes, *more)
-    n_sentences = 2
-    if layout.reads_context:
-        n_sentences = layout.n_sentences
-    return replace(layout, groupings=groupings, indexes=indexes, n_sentences=n_sentences, padded_sizes=sizes)
+        groupings[slot, pattern] = fill_indexes(varlen_indexes, *more)
+    return replace(
+        layout,
+        groupings=groupings,
+        indexes=indexes,
+        n_sentences=layout.n_sentences if layout.reads_context else 2,
+        padded_sizes=sizes,
+        n_positions=round_up(layout.n_positions, LENGTHS),
+    )
 
 
 def fill_indexes(indexes: VarlenIndexes, more_queries: int, more_keys: int) -> VarlenIndexes:

@@ -13,8 +13,9 @@ from lightning_fabric import Fabric
 from torch import Tensor
 
 from docmt.models.attention.kernels import Kernel
+from docmt.models.batch import DeviceBatch
 from docmt.models.settings import ModelSettings
-from docmt.training.filling import DeviceBatch, FilledBatch
+from docmt.training.filling import FilledBatch
 from docmt.training.updates import MicroBatch, Update
 
 log = logging.getLogger(__name__)
@@ -91,9 +92,10 @@ class UpdateGraphs:
                 buffer.copy_(batch.buffer, non_blocking=True)
         else:
             buffers = [batch.buffer.to(self.device, non_blocking=True) for batch in filled]
-            batches = [batch.views(buffer, self.settings) for batch, buffer in zip(filled, buffers, strict=True)]
+            views = [batch.views(buffer, self.settings) for batch, buffer in zip(filled, buffers, strict=True)]
+            batches = [batch for _, batch in views]
             parts = map(MicroBatch, (part.instances for part in update.micro_batches), batches)
-            weight, n_labels, *numbers = batches[0].numbers.unbind()
+            weight, n_labels, *numbers = views[0][0].unbind()
             on_device = replace(update, micro_batches=[*parts], weight=weight, n_labels=n_labels)  # pyright: ignore
 
             def function() -> Results:

@@ -12,9 +12,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from docmt.models.attention.layout import AnyLayout
+from docmt.models.attention.layout import DeviceLayout
 from docmt.models.attention.multi_head import Distances, MultiHeadAttention
-from docmt.models.batch import NO_LABEL, Batch
+from docmt.models.batch import NO_LABEL, DeviceBatch
 from docmt.models.numerics import CHUNK_SCORES, chunks, convert, product_dtype, symbol_scores
 from docmt.models.systems.context_transformer import ContextTransformer
 from docmt.models.systems.transformer import Transformer
@@ -60,10 +60,10 @@ class LossModule(nn.Module):
             if isinstance(part, nn.Linear | MultiHeadAttention | Distances)
             for parameter, _ in part.named_parameters(recurse=False)
         ]
-        self.compiled: Callable[[Batch], Tensor] | None = None
+        self.compiled: Callable[[DeviceBatch], Tensor] | None = None
         """Computes the loss in place of `forward`."""
 
-    def forward(self, batch: Batch) -> Tensor:
+    def forward(self, batch: DeviceBatch) -> Tensor:
         """Label-smoothed cross-entropy in nats, summed over all labels; float32."""
         if self.compiled is not None:
             return self.compiled(batch)
@@ -76,7 +76,7 @@ class LossModule(nn.Module):
         src_tokens_S: Tensor,
         tgt_inputs_N: Tensor,
         tgt_labels_N: Tensor,
-        layout: AnyLayout,
+        layout: DeviceLayout,
         *,
         has_masks: bool = True,
     ) -> Tensor:
@@ -98,7 +98,7 @@ class LossModule(nn.Module):
         return loss_and_gradients(hidden_ND, table_VD, tgt_labels_N, *options)[0]
 
     @torch.no_grad()
-    def validate(self, batch: Batch, states: Callable[[Batch], Tensor] | None = None) -> "ValidationSums":
+    def validate(self, batch: DeviceBatch, states: Callable[[DeviceBatch], Tensor] | None = None) -> "ValidationSums":
         """The losses of a batch; `states` computes the decoder states [N, D] in place of the model."""
         hidden_ND = states(batch) if states else self.model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
         dtype = product_dtype(hidden_ND)
@@ -126,12 +126,12 @@ class ReplicatedLoss(LossModule):
     encoder's gradients, or search the whole graph in every update for parameters without gradients.
     """
 
-    def forward(self, batch: Batch) -> Tensor:
+    def forward(self, batch: DeviceBatch) -> Tensor:
         return _Connected.apply(super().forward(batch), *self.unused_parameters(batch))
 
-    def unused_parameters(self, batch: Batch) -> list[nn.Parameter]:
+    def unused_parameters(self, batch: DeviceBatch) -> list[nn.Parameter]:
         """Return the parameters without influence on the loss of a batch."""
-        if not isinstance(self.model, ContextTransformer) or batch.layout.context == "document":
+        if not isinstance(self.model, ContextTransformer) or batch.layout.reads_context:
             return []
         return list(self.model.context.parameters())
 

@@ -145,7 +145,7 @@ class MicroBatchSize:
                 fresh = [p for p in module.parameters() if p.requires_grad and not optimizer.state]
                 moments = [torch.empty_like(p) for p in fresh for _ in range(2)]
                 batch = task.collate(instance_set, numbers, self.reader.model_settings)
-                self.fabric.backward(module(batch.to(self.fabric.device)))
+                self.fabric.backward(module(batch.prepare(self.reader.kernel).to(self.fabric.device)))
                 del moments, batch
         finally:
             # Also after an error in a backward pass, whose gradients the first update would keep.

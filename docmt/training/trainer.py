@@ -24,14 +24,13 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 from tqdm import tqdm
 
 from docmt.errors import UserError
-from docmt.models.attention.kernels import kernel_for
-from docmt.models.batch import Batch
+from docmt.models.attention.kernels import Kernel
+from docmt.models.batch import DeviceBatch
 from docmt.models.gpus import DeviceMeter
 from docmt.models.systems.transformer import Transformer
 from docmt.training.agreement import Interrupted, Measurement, MeasurementQueue, StopSignals
 from docmt.training.checkpoints import BackgroundWriter, CheckpointFolder, layout_of, model_weights, snapshot
 from docmt.training.compiling import compiled_loss
-from docmt.training.devices import DTYPES
 from docmt.training.entropy import EntropyMeter
 from docmt.training.graphs import Number, Results, UpdateGraphs, update_graphs
 from docmt.training.input_dropout import drop_trees
@@ -80,8 +79,8 @@ class Trainer:
         optimizer = build_optimizer(self.raw_module, {f"model.{name}" for name in pretrained}, settings)
         self.module, self.optimizer = fabric.setup(self.raw_module, optimizer)
         self.scaler = getattr(fabric.strategy.precision, "scaler", None)  # of losses, only with float16
-        dtype = DTYPES[fabric.strategy.precision.precision]  # of matrix products
-        kernel = kernel_for(fabric.device, dtype, model.settings.width // model.settings.heads)
+        with fabric.autocast():
+            kernel = model.kernel()
         self.compiled = compiled_loss(self.raw_module, kernel) if settings.compile == "auto" else None
         self.raw_module.compiled = self.compiled
         self.graphs: UpdateGraphs | None = None
@@ -365,7 +364,7 @@ class Trainer:
                     is_metered = number < n_metered
                     compiled = None if is_metered else self.compiled  # a graph would not call the meter
                     with meter if is_metered else contextlib.nullcontext():
-                        batch = self.dev_batch(task, batches[number])
+                        batch = self.dev_batch(task, batches[number], "padded" if is_metered else self.reader.kernel)
                         sums += self.raw_module.validate(batch, compiled and compiled.states)
                 self.signals.all_reduce()  # all processes agree on a signal, and stop at the same batch
                 if self.signals.number is not None:
@@ -379,12 +378,12 @@ class Trainer:
             meter.all_reduce(self.signals.all_reduce)
         return losses | (meter.entropies() if n_metered else {})
 
-    def dev_batch(self, task: Task, instances: np.ndarray) -> Batch:
+    def dev_batch(self, task: Task, instances: np.ndarray, kernel: Kernel) -> DeviceBatch:
         """Collate development instances, with trees unless the model never sees any in training."""
         batch = task.collate(task.dev, instances, self.raw_module.model.settings)
         if self.settings.drop_rst == 1:  # training never uses trees
             batch = drop_trees(batch, np.zeros(len(instances)), probability=1.0)
-        return batch.prepare(self.reader.kernel).to(self.fabric.device)
+        return batch.prepare(kernel).to(self.fabric.device)
 
     # Checkpoints
 

@@ -57,7 +57,7 @@ class UpdateIndex:
 class MicroBatch:
     """Instances that a device computes at once, by number in the task's training set, and their batch.
 
-    With graphs, the batch is a `FilledBatch`, and on the device a `DeviceBatch`.
+    The batch is a `DeviceBatch`, or with graphs a `FilledBatch` as long as it is on the CPU.
     """
 
     instances: np.ndarray

@@ -221,8 +221,8 @@ def test_a_trial_on_a_cpu_is_labeled(capsys, tmp_path):
 def test_the_published_computation_has_the_loss_of_ours(tmp_path):
     workload = Workload(tmp_path, [3, 1, 4], shortest=0, longest=8, n_symbols=32)
     model = random_model(model_settings("g_transformer"), 32)
-    batch = workload.batch(model.settings, CPU, torch.float32)
-    ours, theirs = LossModule(model, 0.1)(batch), dense_loss(model, batch, 0.1, with_entropies=True)
+    batch = workload.host_batch(model.settings)
+    ours, theirs = LossModule(model, 0.1)(batch.prepare("padded")), dense_loss(model, batch, 0.1, with_entropies=True)
     torch.testing.assert_close(theirs, ours, rtol=1e-5, atol=0)
 
 

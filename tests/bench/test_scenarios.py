@@ -11,7 +11,7 @@ from plain_attention import take_plain_kernels
 from benchmarks.gpu import comparisons, workload
 from benchmarks.gpu.comparisons import Scenarios, scenario_names
 from benchmarks.gpu.outcomes import judge, relative_difference
-from docmt.models.attention import kernels
+from docmt.models.systems import transformer
 from docmt.training import compiling
 from docmt.training.compiling import CompiledLoss
 from docmt.training.loss import LossModule
@@ -78,7 +78,7 @@ def test_weights_that_differ_fail(monkeypatch, tmp_path):
 @pytest.fixture
 def graphs(monkeypatch):
     """Plain computation of GPU kernels, and graphs as the tracer makes them."""
-    for module in (comparisons, workload, kernels):
+    for module in (comparisons, workload, transformer):
         monkeypatch.setattr(module, "kernel_for", lambda *_: "varlen")
     take_plain_kernels(monkeypatch, [])
     for name in ("encoder_layers", "decoder_layers"):

@@ -52,7 +52,7 @@ def test_label_smoothed_is_the_loss_of_training(study_files, architecture):
     trained = untrained(study_files, architecture)
     loss = LossModule(trained.model.eval(), 0.1)
     with torch.no_grad():
-        expected = [-float(loss(batch_of(trained, *pair))) for pair in PAIRS]
+        expected = [-float(loss(batch_of(trained, *pair).prepare("padded"))) for pair in PAIRS]
     log_probabilities = scores(trained, [Candidate(*pair) for pair in PAIRS], "label_smoothed")
     assert log_probabilities == pytest.approx(expected, rel=1e-4)
     assert log_probabilities != pytest.approx(scores(trained, [Candidate(*pair) for pair in PAIRS]), rel=1e-4)

@@ -86,9 +86,9 @@ def test_a_prepared_model_computes_as_the_model(architecture):
     tokens, layout = random_batch(model.settings)
     names = {"float32": DecodingModel(model), "int8": DecodingModel(model, Int8Matmul)}
     with torch.inference_mode():
-        expected_SD = model.encode(torch.from_numpy(tokens), layout)
+        expected_SD = model.encode(torch.from_numpy(tokens), model.place(layout))
         for name, prepared in names.items():
-            found_SD = prepared.transformer.encode(torch.from_numpy(tokens), layout)
+            found_SD = prepared.transformer.encode(torch.from_numpy(tokens), prepared.transformer.place(layout))
             for result, expected in ((found_SD, expected_SD), (prepared.output(found_SD), model.logits(expected_SD))):
                 if name == "float32":
                     torch.testing.assert_close(result, expected, rtol=1e-4, atol=1e-5)
@@ -118,12 +118,11 @@ def test_prepared_model_keeps_its_weights():
     tokens, layout = random_batch(model.settings)
     prepared = prepare_search(model, DecodingSettings(), "cpu")
     with torch.inference_mode():
-        before_SD = prepared.transformer.encode(torch.from_numpy(tokens), layout)
+        before_SD = prepared.transformer.encode(torch.from_numpy(tokens), prepared.transformer.place(layout))
         for parameter in model.parameters():
             parameter.zero_()
-        torch.testing.assert_close(
-            prepared.transformer.encode(torch.from_numpy(tokens), layout), before_SD, rtol=0, atol=0
-        )
+        after_SD = prepared.transformer.encode(torch.from_numpy(tokens), prepared.transformer.place(layout))
+        torch.testing.assert_close(after_SD, before_SD, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ class PlainSearch:
             target = [np.array([BOS, *sentence, EOS]) for sentence in sentences]
         batch = make_batch(self.model.settings, [(self.source, target)])
         with torch.no_grad():
-            states = self.model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
+            states = self.model(batch.src_tokens_S, batch.tgt_inputs_N, self.model.place(batch.layout))
             return self.model.logits(states[len(labels)]).log_softmax(-1)
 
 
@@ -151,7 +151,7 @@ def test_ten_thousand_tokens():
         assert [len(sentence) > 0 for sentence in hypotheses[0].sentences] == [len(s) > 2 for s in source]
         target = [np.array([BOS, *sentence, EOS]) for sentence in hypotheses[0].sentences]
         batch = make_batch(model.settings, [(source, target)])
-        logits = model.logits(model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout))
+        logits = model.logits(model(batch.src_tokens_S, batch.tgt_inputs_N, model.place(batch.layout)))
         expected = logits.log_softmax(-1).gather(1, batch.tgt_labels_N[:, None]).sum()
         assert hypotheses[0].log_probability == pytest.approx(float(expected.detach()), rel=1e-4)
 
@@ -188,7 +188,7 @@ def test_free_streams_of_one_batch_do_not_mix():
     def states(documents):
         batch = make_batch(model.settings, documents)
         with torch.no_grad():
-            return model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
+            return model(batch.src_tokens_S, batch.tgt_inputs_N, model.place(batch.layout))
 
     # In a free stream, every token is an input.
     together = states(pairs).split([sum(map(len, target)) for _, target in pairs])

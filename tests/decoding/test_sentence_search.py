@@ -190,7 +190,7 @@ def test_context_encoder_is_needed_to_skip(study_files, architecture, use):
 
 def sentence_log_probabilities(model, source, sentences):
     batch = make_batch(model.settings, [(source, [np.array([BOS, *sentence, EOS]) for sentence in sentences])])
-    states = model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
+    states = model(batch.src_tokens_S, batch.tgt_inputs_N, model.place(batch.layout))
     labels = model.logits(states).log_softmax(-1).gather(1, batch.tgt_labels_N[:, None])[:, 0]
     return [float(part.sum()) for part in labels.detach().split(batch.layout.tgt_lengths_G.tolist())]
 

@@ -71,7 +71,7 @@ def greedy(model, src, prefix, drafts, limit):
         sentences = [*prefix, words, *[[]] * (len(src) - number - 1)]
         batch = batch_of(model, src, sentences, drafts)
         position = sum(len(sentence) + 1 for sentence in prefix) + len(words)
-        scores = model.logits(model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)[position])
+        scores = model.logits(model(batch.src_tokens_S, batch.tgt_inputs_N, model.place(batch.layout))[position])
         allowed = [*range(N_SPECIALS, len(scores)), *([EOS] if words else [])]
         word = max(allowed, key=lambda symbol, scores=scores: float(scores[symbol]))
         if word == EOS:
@@ -215,7 +215,7 @@ def test_first_sentence_gains_nothing_from_context(trained):
 def test_layouts_with_drafts_are_moved_as_one(trained):
     src = [np.array([BOS, 7, EOS]), np.array([BOS, EOS])]
     batch = batch_of(trained.model, src, [[8], []], [[9, 9], [7]])
-    moved = batch.to("meta")
+    moved = batch.prepare("padded").to("meta")
     assert moved.layout.drafts.inputs_N.device.type == "meta"
     assert batch.layout.drafts.labels_N.tolist() == [9, 9, EOS, 7, EOS]
     assert make_batch(trained.model.settings, [(src, src)]).layout.drafts is None

@@ -91,7 +91,7 @@ def test_logits_are_equal(both):
 
 def our_states(trained, src, tgt):
     layout = AttentionLayout(np.array([len(src)]), np.array([len(tgt)]), np.array([1]), settings=trained.model.settings)
-    return trained.model(torch.from_numpy(src).long(), torch.from_numpy(tgt).long(), layout)
+    return trained.model(torch.from_numpy(src).long(), torch.from_numpy(tgt).long(), trained.model.place(layout))
 
 
 MAX_WORDS = 12

@@ -164,7 +164,7 @@ def test_what_a_model_sees(is_attached, monkeypatch):
         monkeypatch.setattr(torch, "no_grad", contextlib.nullcontext)
     generator = np.random.default_rng(2)
     src, tgt, drafts = ([random_sentence(generator, int(n)) for n in generator.integers(1, 4, N)] for _ in range(3))
-    batch = batch_of(model, [(src, tgt)], drafts)
+    batch = batch_of(model, [(src, tgt)], drafts).prepare("padded")
     width, part = model.settings.width, batch.layout.drafts
     sizes = len(batch.src_tokens_S), len(batch.tgt_inputs_N), len(part.inputs_N)
     leaves = [torch.zeros(size, width, requires_grad=True) for size in sizes]
@@ -341,5 +341,5 @@ def test_drafts_get_the_second_symbol(notes):
     sentences = [np.array([BOS, tag, *words, EOS]) for words in ([10, 11, 12], [], [13])]
     decoder_states(model, batch_of(model, [([np.array([9, EOS])] * 3, sentences)]))
     words = notes[0][0]
-    positions = batch_of(model, [([np.array([9, EOS])] * 3, sentences)]).layout.positions("tgt", words.device)
+    positions = batch_of(model, [([np.array([9, EOS])] * 3, sentences)]).prepare("padded").layout.positions("tgt")
     assert bool((words[positions == 0] == tag).all())

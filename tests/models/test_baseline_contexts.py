@@ -168,7 +168,7 @@ def test_what_a_model_sees(kind, is_attached, monkeypatch):
     embed = model._embed
 
     def embed_with_leaves(tokens, layout, side, **options):
-        rows = leaves["src"][layout.index(side, "row", tokens.device)] if side == "before" else leaves[side]
+        rows = leaves["src"][layout.index(side, "row")] if side == "before" else leaves[side]
         return embed(tokens, layout, side, **options) + rows
 
     monkeypatch.setattr(model, "_embed", embed_with_leaves)

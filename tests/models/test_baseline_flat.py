@@ -1,7 +1,5 @@
 """Flat-Transformer: a window that marks the current sentence, compared with its equations token by token."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 import torch
@@ -10,6 +8,7 @@ from plain_attention import (
     UGLY,
     assert_equal_with_gradients,
     attend_plainly,
+    groupings_of,
     influence,
     layout_of,
     places,
@@ -51,7 +50,7 @@ def test_segments_are_added_to_keys_and_values(name, window):
     settings = make_model("flat_transformer", window_sentences=window).settings
     layout = layout_of(UGLY[name], settings)
     hidden, _ = random_inputs(layout, "encoder", WIDTH)
-    output = attention(hidden, None, partial(layout.grouping, "encoder"))
+    output = attention(hidden, None, groupings_of(layout, "encoder"))
     expected = literal(attention, hidden, places(layout, "src"), window)
     assert_equal_with_gradients(output, expected, [hidden, *attention.parameters()])
 
@@ -61,10 +60,10 @@ def test_layers_reach_one_window_back():
     model = make_model("flat_transformer", encoder_layers=4)
     documents = random_documents((7,), seed=2)
     batch = make_batch(model.settings, documents)
-    leaf = model._embed(batch.src_tokens_S, batch.layout, "src").detach().requires_grad_()
+    leaf = model._embed(batch.src_tokens_S, model.place(batch.layout), "src").detach().requires_grad_()
     model._embed = lambda *_, **__: leaf
     tags = np.array([sentence for _, sentence, _ in places(batch.layout, "src")])
-    states = model.encode(batch.src_tokens_S, batch.layout)
+    states = model.encode(batch.src_tokens_S, model.place(batch.layout))
     assert np.array_equal(influence(states, leaf, tags, tags), sees_back(7, 3))
 
 

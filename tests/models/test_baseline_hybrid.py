@@ -10,6 +10,7 @@ from plain_attention import (
     UGLY,
     assert_equal_with_gradients,
     attend_plainly,
+    groupings_of,
     layout_of,
     places,
     projected,
@@ -77,7 +78,7 @@ def test_attentions_equal_their_equations(pattern, name):
     attention = randomize(build_attention(WIDTH, HEADS, pattern))
     layout = layout_of(UGLY[name], make_model("hybrid_context").settings)
     hidden, _ = random_inputs(layout, slot, WIDTH)
-    output = attention(hidden, None, partial(layout.grouping, slot))
+    output = attention(hidden, None, groupings_of(layout, slot))
     expected = literal(attention, hidden, places(layout, side))
     assert_equal_with_gradients(output, expected, [hidden, *attention.parameters()])
 
@@ -88,27 +89,27 @@ def test_top_layer_is_whole_with_a_gate():
     assert type(lower) is EncoderLayer
     assert isinstance(upper, GatedEncoderLayer)
     batch = make_batch(model.settings, random_documents((1, 4, 23)))
-    groupings = partial(batch.layout.grouping, "encoder")
-    local = lower(model._embed(batch.src_tokens_S, batch.layout, "src"), groupings)
+    groupings = partial(model.place(batch.layout).grouping, "encoder")
+    local = lower(model._embed(batch.src_tokens_S, model.place(batch.layout), "src"), groupings)
     attended = local + upper.self_attention(upper.self_sublayer.norm(local), None, groupings)
     wide = attended + upper.feed_forward(upper.feed_forward_sublayer.norm(attended))
     gate = torch.sigmoid(torch.cat((local, wide), 1) @ upper.gate.weight.T + upper.gate.bias)
     expected = model.encoder_norm(gate * local + (1 - gate) * wide)
-    assert_close(model.encode(batch.src_tokens_S, batch.layout), expected)
+    assert_close(model.encode(batch.src_tokens_S, model.place(batch.layout)), expected)
 
 
 def test_words_know_their_sentence_up_to_twenty():
     model = make_model("hybrid_context")
     sentence = np.array([1, 7, 2])
     batch = make_batch(model.settings, [([sentence] * 23, [sentence] * 23), ([sentence], [sentence])])
-    embedded = model._embed(batch.src_tokens_S, batch.layout, "src").unflatten(0, (24, 3))
+    embedded = model._embed(batch.src_tokens_S, model.place(batch.layout), "src").unflatten(0, (24, 3))
     vectors = model.src_inputs.sentences.weight
     plain = embedded[0] - vectors[0]
     for number in range(23):
         assert_close(embedded[number], plain + vectors[min(number, 19)])
     assert_close(embedded[23], embedded[0])
     # The target has none.
-    targets = model._embed(batch.tgt_inputs_N, batch.layout, "tgt").unflatten(0, (24, 2))
+    targets = model._embed(batch.tgt_inputs_N, model.place(batch.layout), "tgt").unflatten(0, (24, 2))
     assert torch.equal(targets[0], targets[5])
 
 

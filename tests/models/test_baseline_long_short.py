@@ -1,7 +1,5 @@
 """LSTM-Transformer: heads for sentences and heads for instances, compared with a plain attention."""
 
-from functools import partial
-
 import pytest
 import torch
 from core_fixtures import assert_close, decoder_states, make_batch, make_model, random_documents
@@ -9,6 +7,7 @@ from plain_attention import (
     UGLY,
     assert_equal_with_gradients,
     attend_plainly,
+    groupings_of,
     layout_of,
     places,
     projected,
@@ -51,7 +50,7 @@ def test_one_attention_with_head_masks(slot, name):
     attention = randomize(build_attention(WIDTH, HEADS, "long_short"))
     layout = layout_of(UGLY[name], make_model("lstm_transformer").settings)
     query, memory = random_inputs(layout, slot, WIDTH)
-    output = attention(query, memory, partial(layout.grouping, slot))
+    output = attention(query, memory, groupings_of(layout, slot))
     expected = literal(attention, query, memory, layout, slot)
     inputs = [query, *attention.parameters(), *([] if memory is None else [memory])]
     assert_equal_with_gradients(output, expected, inputs)

@@ -57,11 +57,11 @@ def literal_memory(model, batch):
 def test_the_document_model_is_equations_1_to_7(name, context_layers):
     model = make_model("global_context", encoder_layers=3, context={"layers": context_layers}).double()
     batch = make_case(LAYOUTS[name])
-    states, expected = model.encode(batch.src_tokens_S, batch.layout), literal_memory(model, batch)
+    states, expected = model.encode(batch.src_tokens_S, model.place(batch.layout)), literal_memory(model, batch)
     assert_close(states, expected, 1e-10)
     gradients = []
     for memory in (states, expected):
-        logits = model.logits(model.decode(batch.tgt_inputs_N, memory, batch.layout))
+        logits = model.logits(model.decode(batch.tgt_inputs_N, memory, model.place(batch.layout)))
         loss = torch.nn.functional.cross_entropy(logits, batch.tgt_labels_N)
         gradients.append(torch.autograd.grad(loss, list(model.parameters())))
     for one, other in zip(*gradients, strict=True):
@@ -88,7 +88,8 @@ def test_without_context_equals_the_sentence_transformer():
 
 def test_sentences_without_context_train_no_parameter_of_it():
     model = make_model("global_context")
-    LossModule(model, 0.1)(make_batch(model.settings, random_documents((3, 2)), context="none")).backward()
+    batch = make_batch(model.settings, random_documents((3, 2)), context="none")
+    LossModule(model, 0.1)(batch.prepare("padded")).backward()
     idle = {name for name, parameter in model.named_parameters() if parameter.grad is None}
     assert idle == {name for name, _ in model.named_parameters() if name.startswith("context.")}
 

@@ -20,7 +20,7 @@ def test_layerwise_conversion_equals_autocast(architecture, monkeypatch):
         torch.manual_seed(0)
         model.zero_grad()
         with torch.autocast("cpu", torch.bfloat16):
-            loss = LossModule(model, 0.1)(batch)
+            loss = LossModule(model, 0.1)(batch.prepare("padded"))
         loss.backward()
         return loss, {name: p.grad for name, p in model.named_parameters()}
 
@@ -36,7 +36,7 @@ def test_layerwise_conversion_equals_autocast(architecture, monkeypatch):
 def test_float32_layers_are_called_unchanged(monkeypatch):
     monkeypatch.setattr(numerics, "functional_call", None)
     model = make_model()
-    LossModule(model, 0.1)(make_batch(model.settings, random_documents([2]))).backward()
+    LossModule(model, 0.1)(make_batch(model.settings, random_documents([2])).prepare("padded")).backward()
 
 
 def test_joint_conversions_equal_separate_ones():

@@ -46,7 +46,7 @@ def batch_of(model, documents):
 def test_loss_and_gradients_equal_the_dense_mask(architecture, seed):
     model = make_model(architecture, seed=seed)
     batch = make_batch(model.settings, random_documents(COUNTS, seed=seed))
-    ours, theirs = LossModule(model, 0.1)(batch), dense_loss(model, batch, 0.1)
+    ours, theirs = LossModule(model, 0.1)(batch.prepare("padded")), dense_loss(model, batch, 0.1)
     assert_close(ours, theirs)
     for gradient, expected in zip(gradients(model, ours), gradients(model, theirs), strict=True):
         # Rounding adds up over the layers, differently on each kind of CPU. One attention alone is held to 1e-5.
@@ -66,7 +66,7 @@ def test_packed_batch_equals_single_documents(architecture):
 def test_bfloat16_never_gives_nan(architecture):
     model = make_model(architecture, n_symbols=24).bfloat16()
     loss = LossModule(model, 0.1)(
-        batch_of(model, [*random_documents(COUNTS), *random_documents((30,), longest=40, seed=1)])
+        batch_of(model, [*random_documents(COUNTS), *random_documents((30,), longest=40, seed=1)]).prepare("padded")
     )
     assert loss.isfinite()
     assert all(gradient.isfinite().all() for gradient in gradients(model, loss))
@@ -75,7 +75,7 @@ def test_bfloat16_never_gives_nan(architecture):
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_every_parameter_gets_a_gradient(architecture):
     model = make_model(architecture)
-    loss = LossModule(model, 0.1)(batch_of(model, random_documents(COUNTS)))
+    loss = LossModule(model, 0.1)(batch_of(model, random_documents(COUNTS)).prepare("padded"))
     for (name, _), gradient in zip(model.named_parameters(), gradients(model, loss), strict=True):
         assert gradient.any(), name
 
@@ -138,9 +138,9 @@ def test_losses_ignore_the_marks(architecture, tags, before, tmp_path):
 def test_positions_run_through_the_instance_or_the_sentence(architecture, src, tgt):
     empty = np.array([1, 2])
     documents = [([np.array([1, 9, 2]), empty], [np.array([1, 7, 8, 2]), empty]), ([empty], [empty])]
-    layout = make_batch(make_model(architecture).settings, documents).layout
-    assert layout.positions("src", torch.device("cpu")).tolist() == src
-    assert layout.positions("tgt", torch.device("cpu")).tolist() == tgt
+    layout = make_batch(make_model(architecture).settings, documents).prepare("padded").layout
+    assert layout.positions("src").tolist() == src
+    assert layout.positions("tgt").tolist() == tgt
 
 
 def test_sinusoids_are_those_of_the_original_transformer():

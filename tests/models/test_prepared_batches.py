@@ -1,6 +1,6 @@
 """Batches that contain everything for the model in advance, and move to a device in one piece."""
 
-from dataclasses import is_dataclass, replace
+from dataclasses import is_dataclass
 
 import pytest
 import torch
@@ -8,9 +8,7 @@ from core_fixtures import document_trees, make_batch, make_model, random_documen
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from docmt.models.attention.kernels import PaddedIndexes, indexes_for
-from docmt.models.attention.layout import AttentionLayout
-from docmt.models.attention.varlen import VarlenIndexes
+from docmt.models.batch import DeviceBatch
 from docmt.models.buffers import map_leaves
 from docmt.models.presets import ARCHITECTURES
 from docmt.training.loss import LossModule
@@ -22,7 +20,7 @@ def batch_of(architecture, *, seed=1, **options):
     model = make_model(architecture)
     documents = random_documents(DOCUMENTS, seed=seed)
     trees = document_trees(documents) if model.settings.needs_trees else None
-    return model, make_batch(model.settings, documents, trees, **options)
+    return model, make_batch(model.settings, documents, trees, **options).prepare("padded")
 
 
 def tensors_of(batch) -> list[Tensor]:
@@ -33,17 +31,10 @@ def tensors_of(batch) -> list[Tensor]:
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("context", ["document", "none"])
-def test_prepared_batch_gives_the_same_loss(architecture, context, monkeypatch):
-    model, plain = batch_of(architecture, context=context)
-    _, prepared = batch_of(architecture, context=context)
-    expected = LossModule(model, 0.1)(plain)
-    prepared.prepare("padded")
-    n_tensors = len(tensors_of(prepared))
-    for inputs in (PaddedIndexes, VarlenIndexes):
-        monkeypatch.setattr(inputs, "of", None)
+def test_a_prepared_batch_contains_all_that_a_model_reads(architecture, context, monkeypatch):
+    model, batch = batch_of(architecture, context=context)
     monkeypatch.setattr(torch, "from_numpy", None)
-    assert torch.equal(LossModule(model, 0.1)(prepared), expected)
-    assert len(tensors_of(prepared)) == n_tensors == len(tensors_of(plain))
+    assert LossModule(model, 0.1)(batch).isfinite()
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
@@ -66,7 +57,6 @@ def test_pinned_batch_shares_one_buffer(architecture, monkeypatch):
 def test_a_batch_moves_in_one_copy(is_pinned, monkeypatch):
     monkeypatch.setattr(Tensor, "pin_memory", Tensor.clone)
     _, batch = batch_of("global_context")
-    batch.prepare("varlen")
     if is_pinned:
         batch = batch.pin_memory()
     calls = []
@@ -76,9 +66,6 @@ def test_a_batch_moves_in_one_copy(is_pinned, monkeypatch):
     assert calls == [(torch.uint8, {"non_blocking": True})]
     assert {tensor.device.type for tensor in tensors_of(moved)} == {"meta"}
     assert [tensor.shape for tensor in tensors_of(moved)] == [tensor.shape for tensor in tensors_of(batch)]
-    # An unprepared tensor is still made, for the device of the queries.
-    inputs = indexes_for(moved.layout.grouping("cross", "group"), "padded", torch.device("cpu"))
-    assert inputs.queries.packed_P.device.type == "cpu"
 
 
 def test_a_batch_on_its_device_is_left_alone():
@@ -88,24 +75,21 @@ def test_a_batch_on_its_device_is_left_alone():
 
 def test_loader_sends_batches_in_one_piece():
     model, expected = batch_of("rst_mix")
-    loader = DataLoader(
-        [0, 1], batch_size=None, num_workers=1, collate_fn=lambda _: batch_of("rst_mix")[1].prepare("padded")
-    )
+    loader = DataLoader([0, 1], batch_size=None, num_workers=1, collate_fn=lambda _: batch_of("rst_mix")[1])
     for batch in loader:
         assert {tensor.untyped_storage().data_ptr() for tensor in tensors_of(batch)} == {batch.buffer.data_ptr()}
-        assert batch.layout.groupings.keys() == expected.prepare("padded").layout.groupings.keys()
+        assert batch.layout.groupings.keys() == expected.layout.groupings.keys()
         assert torch.equal(LossModule(model, 0.1)(batch), LossModule(model, 0.1)(expected))
 
 
-def test_a_changed_batch_has_no_buffer(monkeypatch):
+def test_a_mapped_batch_has_no_buffer(monkeypatch):
     monkeypatch.setattr(Tensor, "pin_memory", Tensor.clone)
     _, batch = batch_of("g_transformer")
-    pinned = batch.pin_memory()
-    changed = replace(pinned, src_tokens_S=pinned.src_tokens_S + 1)
+    changed = map_leaves(batch.pin_memory(), lambda tensor: tensor + 1)
     assert changed.buffer is None
     assert torch.equal(changed.src_tokens_S, batch.src_tokens_S + 1)
 
 
-def test_a_layout_is_no_dataclass():
+def test_a_device_batch_is_no_dataclass():
     """In mixed precision, Fabric unpacks dataclasses in every model call, and refuses nested frozen ones."""
-    assert not is_dataclass(AttentionLayout)
+    assert not is_dataclass(DeviceBatch)

@@ -3,7 +3,6 @@
 import doctest
 import inspect
 import math
-from functools import partial
 
 import numpy as np
 import pytest
@@ -11,10 +10,11 @@ import torch
 from core_fixtures import assert_close, model_settings
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_attention import assert_equal_with_gradients, layout_of, random_inputs, randomize
+from plain_attention import assert_equal_with_gradients, groupings_of, layout_of, random_inputs, randomize
 from plain_layers import join, read
+from torch import Tensor
 
-from docmt.models.attention import kernels, patterns, varlen
+from docmt.models.attention import patterns, varlen
 from docmt.models.attention.kernels import (
     PaddedIndexes,
     attention_entropy,
@@ -24,7 +24,8 @@ from docmt.models.attention.kernels import (
 )
 from docmt.models.attention.multi_head import MultiHeadAttention, build_attention
 from docmt.models.attention.patterns import Grouping
-from docmt.models.attention.varlen import SWITCH, find_flash
+from docmt.models.attention.varlen import SWITCH, VarlenIndexes, find_flash
+from docmt.models.buffers import map_leaves
 
 HEADS, HEAD_WIDTH = 2, 4
 SLOTS = [(slot, pattern) for slot in ("encoder", "decoder", "cross") for pattern in ("group", "window", "global")]
@@ -106,7 +107,9 @@ def test_padded_batches_equal_the_formula(slot, pattern, name):
     layout = make_layout(UGLY[name])
     inputs = make_inputs(layout, slot)
     literal = literal_attention(*inputs, layout, slot, pattern)
-    assert_equal_with_gradients(ragged_attention(*inputs, layout.grouping(slot, pattern)), literal, inputs)
+    assert_equal_with_gradients(
+        ragged_attention(*inputs, PaddedIndexes.of(layout.grouping(slot, pattern))), literal, inputs
+    )
 
 
 GROUPS = st.lists(st.tuples(st.integers(0, 9), st.lists(st.integers(0, 14), min_size=1, max_size=9)), min_size=1)
@@ -138,7 +141,7 @@ def test_combined_attention_is_equation_10(slot):
         read(part, query, query if memory is None else memory, literal_mask(layout, slot, pattern))
         for part, pattern in ((attention.group, "group"), (attention.global_, "global"))
     )
-    output = attention(query, memory, partial(layout.grouping, slot))
+    output = attention(query, memory, groupings_of(layout, slot))
     assert_equal_with_gradients(output, join(attention.gate, group, wide), list(attention.parameters()))
 
 
@@ -147,19 +150,19 @@ def test_bfloat16_is_finite_and_close(slot, pattern):
     layout = make_layout([*UGLY["many groups, several batches"], *UGLY["one token"], [(700, 650), (1, 1)]])
     inputs = [tensor.detach() for tensor in make_inputs(layout, slot)]
     halves = [tensor.bfloat16().requires_grad_() for tensor in inputs]
-    grouping = layout.grouping(slot, pattern)
-    output = ragged_attention(*halves, grouping)
+    indexes = PaddedIndexes.of(layout.grouping(slot, pattern))
+    output = ragged_attention(*halves, indexes)
     output.float().square().sum().backward()
     assert output.dtype == torch.bfloat16
     assert all(tensor.grad.isfinite().all() for tensor in halves)
-    torch.testing.assert_close(output.float(), ragged_attention(*inputs, grouping), atol=0.1, rtol=0)
+    torch.testing.assert_close(output.float(), ragged_attention(*inputs, indexes), atol=0.1, rtol=0)
 
 
 def test_huge_scores_stay_finite():
     layout = make_layout([[(5, 5), (1, 1)]])
     inputs = [tensor.detach() * 1e4 for tensor in make_inputs(layout, "decoder")]
     for pattern in ("group", "global"):
-        assert ragged_attention(*inputs, layout.grouping("decoder", pattern)).isfinite().all()
+        assert ragged_attention(*inputs, PaddedIndexes.of(layout.grouping("decoder", pattern))).isfinite().all()
 
 
 # Entropy
@@ -174,7 +177,8 @@ def test_entropy_averages_over_heads(slot, pattern):
     scores = torch.einsum("nhk,mhk->hnm", query, key) / math.sqrt(HEAD_WIDTH)
     weights = scores.masked_fill(~mask, -torch.inf).softmax(-1).mean(0)
     expected = -(weights * weights.clamp_min(1e-30).log2()).sum(-1)
-    torch.testing.assert_close(attention_entropy(query, key, grouping), expected.detach(), atol=1e-5, rtol=1e-5)
+    entropy = attention_entropy(query, key, PaddedIndexes.of(grouping))
+    torch.testing.assert_close(entropy, expected.detach(), atol=1e-5, rtol=1e-5)
 
 
 # Variable-length flash attention
@@ -187,6 +191,10 @@ def test_torch_offers_what_the_varlen_path_calls():
     parameters = inspect.signature(varlen_attn).parameters
     assert list(parameters)[:7] == ["query", "key", "value", "cu_seq_q", "cu_seq_k", "max_q", "max_k"]
     assert "window_size" in parameters
+
+
+def on_gpu(grouping):
+    return map_leaves(VarlenIndexes.of(grouping), Tensor.cuda)
 
 
 @pytest.mark.gpu
@@ -204,7 +212,8 @@ def test_gpu_varlen_path_equals_the_formula(slot, pattern, switch, monkeypatch):
     inputs = [torch.randn(size, 4, 32, device="cuda", dtype=torch.bfloat16) for size in (n, m, m)]
     inputs = [tensor.requires_grad_() for tensor in inputs]
     floats = [tensor.detach().float().requires_grad_() for tensor in inputs]
-    output, expected = ragged_attention(*inputs, grouping), dense_attention(*floats, grouping)
+    indexes = on_gpu(grouping)
+    output, expected = ragged_attention(*inputs, indexes), dense_attention(*floats, grouping)
     torch.testing.assert_close(output.float(), expected, atol=2e-2, rtol=2e-2)
     output.float().square().sum().backward()
     expected.square().sum().backward()
@@ -219,7 +228,7 @@ def test_unseen_keys_have_no_gradient():
         pytest.skip("no GPU")
     grouping = Grouping.of_ranges(np.array([2, 3]), np.array([0, 4]), np.array([4, 2]))
     inputs = [torch.randn(n, 4, 32, device="cuda", dtype=torch.bfloat16, requires_grad=True) for n in (5, 9, 9)]
-    ragged_attention(*inputs, grouping).float().square().sum().backward()
+    ragged_attention(*inputs, on_gpu(grouping)).float().square().sum().backward()
     for rows in inputs[1:]:
         assert rows.grad[:6].any()
         assert not rows.grad[6:].any()
@@ -262,8 +271,7 @@ def test_varlen_path_hands_over_the_right_ranges(monkeypatch, slot, pattern):
         return torch.cat(outputs), None
 
     monkeypatch.setattr(varlen, "_attend", loop)
-    monkeypatch.setattr(kernels, "kernel_for", lambda *_: "varlen")
     layout = make_layout([[(3, 4), (1, 1), (6, 2), (2, 2)], [(2, 5)]])
     inputs = make_inputs(layout, slot)
-    output = ragged_attention(*inputs, layout.grouping(slot, pattern))
+    output = ragged_attention(*inputs, VarlenIndexes.of(layout.grouping(slot, pattern)))
     assert_equal_with_gradients(output, literal_attention(*inputs, layout, slot, pattern), inputs)

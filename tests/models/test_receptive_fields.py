@@ -102,7 +102,7 @@ def attention_influence(model, slot, layer):
     generator = torch.Generator().manual_seed(2)
     query = torch.randn(len(query_tags), 16, generator=generator).requires_grad_()
     memory = torch.randn(len(key_tags), 16, generator=generator).requires_grad_() if slot == "cross" else None
-    output = module(query, memory, partial(batch.layout.grouping, slot))
+    output = module(query, memory, partial(model.place(batch.layout).grouping, slot))
     return influence(output, query if memory is None else memory, query_tags, key_tags)
 
 
@@ -131,7 +131,7 @@ def change(document, side, sentence, position):
 
 def encode(model, document):
     batch = make_batch(model.settings, [document])
-    return model.encode(batch.src_tokens_S, batch.layout)
+    return model.encode(batch.src_tokens_S, model.place(batch.layout))
 
 
 def changed_sentences(one, other, token_tags):

@@ -22,8 +22,9 @@ from plain_attention import (
 )
 
 from docmt.models.attention import varlen
-from docmt.models.attention.kernels import distances_of, indexes_for, ragged_attention
+from docmt.models.attention.kernels import distances_of, ragged_attention
 from docmt.models.attention.multi_head import MultiHeadAttention
+from docmt.models.attention.varlen import VarlenIndexes
 from docmt.models.presets import ARCHITECTURES
 
 HEADS = 2
@@ -130,10 +131,10 @@ PATTERNS = {
     ("slot", "pattern"),
     [pytest.param(*part, marks=pytest.mark.slow if i % 4 else ()) for i, part in enumerate(PATTERNS)],
 )
-def test_all_patterns_equal_attention_token_by_token(kernels, monkeypatch, slot, pattern):
+def test_all_patterns_equal_attention_token_by_token(kernels, slot, pattern):
     """With distances if the pattern has them, and gradients of all parameters."""
-    monkeypatch.setattr("docmt.models.attention.kernels.kernel_for", lambda *_: "varlen")
     grouping = make_layout(PATTERNS[slot, pattern]).grouping(slot, pattern)
+    indexes = VarlenIndexes.of(grouping)
     part = randomize(MultiHeadAttention(8, HEADS, pattern))
     n, m = grouping.n_queries, grouping.key_rows.max() + 1
     query = torch.randn(n, 8, generator=torch.Generator().manual_seed(1)).requires_grad_()
@@ -144,13 +145,13 @@ def test_all_patterns_equal_attention_token_by_token(kernels, monkeypatch, slot,
     for n, m in zip(grouping.query_lengths_G.tolist(), grouping.key_lengths_G.tolist(), strict=True):
         seen += [list(range(first, first + (m - n + i + 1 if grouping.is_causal else m))) for i in range(n)]
         first += m
-    *inputs, adjust = part.projections(query, memory, grouping)
-    output = ragged_attention(*inputs, grouping, adjust).flatten(1)
+    *inputs, adjust = part.projections(query, memory, indexes)
+    output = ragged_attention(*inputs, indexes, adjust).flatten(1)
     # Once more: each gradient needs a graph of its own.
-    query_NHK, key_MHK, value_MHK, adjust = part.projections(query, memory, grouping)
+    query_NHK, key_MHK, value_MHK, adjust = part.projections(query, memory, indexes)
     key_PHK, value_PHK = (rows[torch.from_numpy(grouping.key_rows)] for rows in (key_MHK, value_MHK))
     if adjust is not None:
-        key_PHK, value_PHK = adjust(key_PHK, value_PHK, distances_of(indexes_for(grouping, "varlen", query.device)))
+        key_PHK, value_PHK = adjust(key_PHK, value_PHK, distances_of(indexes))
     expected = attend_plainly(
         len(seen), HEADS, lambda i, _: seen[i],
         lambda i, j, h: query_NHK[i, h] @ key_PHK[j, h] / math.sqrt(query_NHK.shape[2]),

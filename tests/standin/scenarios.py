@@ -24,7 +24,7 @@ from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Source, Translator
 from docmt.instances.storage import load_instances
 from docmt.models.attention.kernels import kernel_for
-from docmt.models.batch import Batch, instance_trees
+from docmt.models.batch import DeviceBatch, instance_trees
 from docmt.models.model_file import TrainedModel
 from docmt.models.settings import ModelSettings
 from docmt.models.systems.context_transformer import build_transformer
@@ -41,7 +41,7 @@ KERNELS = standin.kernels.LIBRARY
 compiling.find_spec = lambda _: None  # Triton, where tests have installed it, makes no code for this device
 
 
-def make_inputs(settings: ModelSettings, *, device: str, dtype: torch.dtype) -> Batch:
+def make_inputs(settings: ModelSettings, *, device: str, dtype: torch.dtype) -> DeviceBatch:
     """A batch of random documents as a training prepares it, with trees if the model reads them."""
     documents = random_documents([3, 1, 5], longest=9)
     trees = document_trees(documents) if settings.needs_trees else None

@@ -21,7 +21,8 @@ from plain_attention import take_plain_kernels
 from torch._functorch._aot_autograd.autograd_cache import check_cacheable
 
 from docmt.errors import UserError
-from docmt.models.attention import kernels, varlen
+from docmt.models.attention import varlen
+from docmt.models.systems import transformer
 from docmt.text.vocabulary import BOS, EOS
 from docmt.training import compiling, filling, trainer
 from docmt.training.compiling import CompiledLoss, compiled_loss
@@ -37,7 +38,7 @@ SMALL = {"encoder_layers": 1, "decoder_layers": 1}
 def kernel(monkeypatch):
     """Plain version of the GPU operator. Collects kernel names."""
     taken = []
-    monkeypatch.setattr(kernels, "kernel_for", lambda *_: "varlen")
+    monkeypatch.setattr(transformer, "kernel_for", lambda *_: "varlen")
     take_plain_kernels(monkeypatch, taken)
     torch._dynamo.reset()
     yield taken
@@ -45,10 +46,14 @@ def kernel(monkeypatch):
 
 
 def batch_of(settings, counts, seed, **options):
-    """A batch as devices get it, in one buffer."""
     documents = random_documents(counts, seed=seed)
     trees = document_trees(documents) if settings.needs_trees and seed % 2 else None
-    placed, buffer = make_batch(settings, documents, trees, **options).prepare("varlen")._placed()
+    return make_batch(settings, documents, trees, **options)
+
+
+def prepared_batch(settings, counts, seed, **options):
+    """A batch as devices get it, in one buffer."""
+    placed, buffer = batch_of(settings, counts, seed, **options).prepare("varlen")._placed()
     return placed._filled(buffer)
 
 
@@ -75,7 +80,7 @@ def compare(module, *, backend="eager", tolerance=1e-5):
     backend, graphs = counting(backend)
     compiled = CompiledLoss(module, backend)
     for seed, counts in enumerate(BATCHES):
-        batch = batch_of(module.model.settings, counts, seed)
+        batch = prepared_batch(module.model.settings, counts, seed)
         for result, expected in zip(results(compiled, module, batch), results(module, module, batch), strict=True):
             assert_close(result, expected, tolerance)
     assert compiled.compiled is not None
@@ -94,7 +99,7 @@ def test_one_graph_without_a_backward_pass_serves_validation(architecture):
     backend, graphs = counting("eager")
     compiled = CompiledLoss(module, backend)
     for seed, counts in enumerate(BATCHES):
-        batch = batch_of(module.model.settings, counts, seed)
+        batch = prepared_batch(module.model.settings, counts, seed)
         np.testing.assert_allclose(module.validate(batch, compiled.states), module.validate(batch), rtol=1e-5)
     assert compiled.states.compiled is not None
     assert len(graphs) == 1
@@ -118,7 +123,7 @@ def test_one_graph_serves_filled_batches(architecture, monkeypatch):
     compiled = CompiledLoss(module, backend)
     for seed, counts in enumerate(BATCHES):
         filled = FilledBatch.of(batch_of(module.model.settings, counts, seed))
-        batch = filled.views(filled.buffer.clone(), module.model.settings)
+        _, batch = filled.views(filled.buffer.clone(), module.model.settings)
         assert_close(compiled(batch), module(batch))
     assert compiled.compiled is not None
     assert len(graphs) == 1
@@ -144,7 +149,7 @@ def test_graphs_are_kept_for_later_trainings():
     """Nothing in the graphs prevents torch from storing them."""
     module = LossModule(make_model(**SMALL), 0.1)
     backend, graphs = counting("eager")
-    CompiledLoss(module, backend)(batch_of(module.model.settings, [3, 2], 0))
+    CompiledLoss(module, backend)(prepared_batch(module.model.settings, [3, 2], 0))
     check_cacheable(graphs[0])
 
 
@@ -156,7 +161,7 @@ def test_documents_and_sentences_without_context_are_two_graphs():
     compiled = CompiledLoss(module, backend)
     for seed, counts in enumerate(BATCHES):
         for context in ("document", "none"):
-            batch = batch_of(module.model.settings, counts, seed, context=context)
+            batch = prepared_batch(module.model.settings, counts, seed, context=context)
             assert_close(compiled(batch), module(batch))
     assert compiled.compiled is not None
     assert len(graphs) == 2
@@ -178,7 +183,7 @@ def test_one_graph_among_several_devices(tmp_path):
     try:
         module = LossModule(make_model("concatenation", **SMALL), 0.1)
         replica = torch.nn.parallel.DistributedDataParallel(module)
-        batch = batch_of(module.model.settings, [3, 2], 0)
+        batch = prepared_batch(module.model.settings, [3, 2], 0)
         expected = results(module, module, batch)
         backend, graphs = counting("eager")
         module.compiled = CompiledLoss(module, backend)
@@ -193,7 +198,7 @@ def test_a_batch_of_one_token_is_computed_plainly():
     module = LossModule(make_model(**SMALL), 0.1)
     compiled = CompiledLoss(module, counting("eager")[0])
     empty = np.array([BOS, EOS])
-    batch = make_batch(module.model.settings, [([empty], [empty])])
+    batch = make_batch(module.model.settings, [([empty], [empty])]).prepare("varlen")
     assert len(batch.tgt_inputs_N) == 1
     assert torch.equal(compiled(batch), module(batch))
     assert compiled.compiled is not None
@@ -204,7 +209,7 @@ def test_unlearned_positions_are_refused_in_graphs():
     compiled = CompiledLoss(module, counting("eager")[0])
     for compute in (module, compiled):
         with pytest.raises(UserError, match="tokens, but the model has only 6 learned positions"):
-            compute(batch_of(module.model.settings, [7, 3], 0))
+            compute(prepared_batch(module.model.settings, [7, 3], 0))
     assert compiled.compiled is not None
 
 
@@ -217,7 +222,7 @@ def test_lack_of_memory_is_no_compiler_failure():
 
     compiled.compiled = run_out
     with pytest.raises(torch.OutOfMemoryError):
-        compiled(batch_of(module.model.settings, [3], 0))
+        compiled(prepared_batch(module.model.settings, [3], 0))
     assert compiled.compiled is run_out
 
 
@@ -236,7 +241,6 @@ def test_impossible_graphs_are_not_compiled(monkeypatch, caplog):
 @pytest.fixture
 def train(study_files, tmp_path, monkeypatch):
     """Train as on a GPU, with `make` instead of `compiled_loss`. Returns the model and its history."""
-    monkeypatch.setattr(trainer, "kernel_for", lambda *_: "varlen")
 
     def train(name, make, **options):
         monkeypatch.setattr(trainer, "compiled_loss", make)

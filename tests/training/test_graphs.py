@@ -8,9 +8,10 @@ from plain_attention import take_plain_kernels
 from recorded_operators import OperatorRecorder
 
 from docmt.files import read_json
-from docmt.models.attention import kernels
-from docmt.training import filling, graphs, trainer
+from docmt.models.systems import transformer
+from docmt.training import filling, graphs
 from docmt.training.graphs import UpdateGraphs
+from docmt.training.trainer import Trainer
 
 SMALL = {"encoder_layers": 1, "decoder_layers": 1, "dropout": 0.0}
 STEPS = {"compile": "off", "max_batch_tokens": 40, "max_steps": 14, "warmup_steps": 5}
@@ -21,8 +22,7 @@ MEASURED = "train_loss|gradient_norm|dev_|learning_rate"
 @pytest.fixture
 def train(study_files, tmp_path, monkeypatch):
     """Train as on a GPU, with graphs unless they are turned off. Returns the model and its history."""
-    monkeypatch.setattr(kernels, "kernel_for", lambda *_: "varlen")
-    monkeypatch.setattr(trainer, "kernel_for", lambda *_: "varlen")
+    monkeypatch.setattr(transformer, "kernel_for", lambda *_: "varlen")
     monkeypatch.setattr(graphs, "CudaRecorder", OperatorRecorder)
     monkeypatch.setattr(OperatorRecorder, "n_repeated", 0)
     take_plain_kernels(monkeypatch, [])
@@ -89,7 +89,7 @@ def test_repeated_updates_with_accumulation(train, monkeypatch):
 @pytest.mark.parametrize("number", ["n_labels", "weight", "rates"])
 def test_numbers_of_the_cpu_are_noticed(number, train, monkeypatch):
     """A recording keeps them. Weights change here, because they are always 1 on a single device."""
-    compute = trainer.Trainer._compute
+    compute = Trainer._compute
 
     def compute_with_float(self, update, rates):
         if number == "rates":
@@ -105,7 +105,7 @@ def test_numbers_of_the_cpu_are_noticed(number, train, monkeypatch):
 
     monkeypatch.setattr(UpdateGraphs, "__call__", call_with_weight)
     assert_repeated_equals_computed(train, monkeypatch, least=8)
-    monkeypatch.setattr(trainer.Trainer, "_compute", compute_with_float)
+    monkeypatch.setattr(Trainer, "_compute", compute_with_float)
     with pytest.raises(AssertionError):
         assert_repeated_equals_computed(train, monkeypatch, least=8, name="damaged")
 

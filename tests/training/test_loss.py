@@ -76,16 +76,16 @@ def test_mixed_precision_sums_in_float32(monkeypatch):
 def test_losses_are_smoothed_cross_entropies(architecture, monkeypatch):
     model = make_model(architecture)
     batch = make_batch(model.settings, random_documents([3, 1, 5]))
-    whole = LossModule(model, 0.1).validate(batch)
+    whole = LossModule(model, 0.1).validate(batch.prepare("padded"))
     monkeypatch.setitem(CHUNK_SCORES, "cpu", 24 * 3)
-    parts = LossModule(model, 0.1).validate(batch)
+    parts = LossModule(model, 0.1).validate(batch.prepare("padded"))
     assert parts == pytest.approx(whole, rel=1e-6)
     # (1 − ε)·(−log p(label)) + ε·(mean of −log p over the vocabulary), summed over labels.
     scores = -model.logits(decoder_states(model, batch)).double().log_softmax(-1)
     of_label = scores.gather(1, batch.tgt_labels_N[:, None])[:, 0]
     smoothed = 0.9 * of_label + 0.1 * scores.mean(1)
-    assert float(LossModule(model, 0.1)(batch)) == pytest.approx(float(smoothed.sum()), rel=1e-5)
-    assert float(LossModule(model, 0.0)(batch)) == pytest.approx(float(of_label.sum()), rel=1e-5)
+    assert float(LossModule(model, 0.1)(batch.prepare("padded"))) == pytest.approx(float(smoothed.sum()), rel=1e-5)
+    assert float(LossModule(model, 0.0)(batch.prepare("padded"))) == pytest.approx(float(of_label.sum()), rel=1e-5)
     # Validation counts words and `</s>`, which all target streams have.
     mask = batch.is_word_or_end_N
     expected = [*(float(sums[mask].sum()) for sums in (smoothed, of_label)), int(mask.sum())]
@@ -95,7 +95,7 @@ def test_losses_are_smoothed_cross_entropies(architecture, monkeypatch):
 
 def test_autocast_reaches_the_loss():
     model = make_model()
-    batch = make_batch(model.settings, random_documents([3, 1, 5]))
+    batch = make_batch(model.settings, random_documents([3, 1, 5])).prepare("padded")
     module = LossModule(model, 0.1)
     expected = module(batch)
     with torch.autocast("cpu", torch.bfloat16):

@@ -12,6 +12,7 @@ from lightning_fabric import Fabric
 
 from docmt.errors import UserError
 from docmt.instances.storage import load_instances
+from docmt.models.batch import Batch
 from docmt.models.model_file import TrainedModel, save_model
 from docmt.models.systems.context_transformer import build_transformer
 from docmt.text.vocabulary import MASK, Vocabulary
@@ -98,7 +99,9 @@ def test_word_dropout_ends_after_its_epochs(study_files):
     assert is_masked == [True, True, False, False]
 
 
-def test_drop_rst_acts_in_training(study_files, tmp_path):
+def test_drop_rst_acts_in_training(study_files, tmp_path, monkeypatch):
+    monkeypatch.setattr(Batch, "prepare", lambda self, _: self)
+    monkeypatch.setattr(Batch, "to", lambda self, _: self, raising=False)
     instance_set = load_instances(study_files.instances("trees"))
     task = Task("documents", instance_set, instance_set)
     for probability, in_training, in_validation in ((0.0, {0.0}, 0.0), (0.5, {0.0, 0.5, 1.0}, 0.0), (1.0, {1.0}, 1.0)):
@@ -118,7 +121,7 @@ def test_drop_rst_acts_in_training(study_files, tmp_path):
             (part,) = trainer.reader.prepare([np.array([0, 2])], index).micro_batches
             shares.add(part.batch.layout.trees.open_B.mean())
         assert shares == in_training
-        assert trainer.dev_batch(task, np.arange(8)).layout.trees.open_B.mean() == in_validation
+        assert trainer.dev_batch(task, np.arange(8), "padded").layout.trees.open_B.mean() == in_validation
 
 
 def test_rst_attention_needs_instances_with_trees(study_files, tmp_path):

@@ -15,6 +15,7 @@ from docmt.errors import UserError
 from docmt.instances.packing import as_sentences
 from docmt.instances.restoration import Noise
 from docmt.instances.storage import load_instances
+from docmt.models.batch import Batch
 from docmt.training.progress import TaskState
 from docmt.training.settings import TrainingSettings
 from docmt.training.tasks import Task, TaskData, build_tasks
@@ -35,6 +36,12 @@ def make_reader(study, *, tasks=ALL, n_ranks=1, rank=0, micro_batch_tokens=None,
     built = build_tasks(settings, data, study.vocabulary, study.pipeline, seed=1)
     model = model_settings("global_context")
     return UpdateReader(built, model, settings, 1, n_ranks, rank, micro_batch_tokens, study.vocabulary.n_specials)
+
+
+@pytest.fixture(autouse=True)
+def host_batches(monkeypatch):
+    """Leave batches as they are collated, with the lengths of sentences."""
+    monkeypatch.setattr(Batch, "prepare", lambda self, _: self)
 
 
 def states(reader):

@@ -1,8 +1,8 @@
 """Ragged attention: each group of packed queries attends to its own list of packed keys. All models compute with it.
 
 There are three implementations, with equal results: a dense mask (the reference in tests), padded batches with groups
-of similar size (any device), and variable-length attention (CUDA, half precision: `varlen.py`, `short_groups.py`). They
-read index tensors, computed once per grouping and device.
+of similar size (any device), and variable-length attention (CUDA, half precision: `varlen.py`, `short_groups.py`). The
+latter two read index tensors.
 
 Shape letters: N packed queries, M packed keys, H heads, K head width, G groups, P padded rows (or keys in group order).
 In a padded batch: g groups, q and k padded queries and keys, b queries in a block, s keys that the block may see.
@@ -21,14 +21,11 @@ from torch import Tensor
 
 from docmt.models.attention.patterns import Grouping
 from docmt.models.attention.varlen import Adjust, VarlenIndexes, attend_packed, find_flash, optional_tensor
-from docmt.models.buffers import map_leaves
 from docmt.models.gpus import CAPABILITY_WITH_BFLOAT16
 from docmt.ranges import starts_of
 
 Kernel = Literal["varlen", "padded"]
 """Implementation of ragged attention."""
-AnyGrouping = Grouping | VarlenIndexes
-"""Grouping for a batch, in plain or compiled code."""
 Projections = tuple[Tensor, Tensor, Tensor, Adjust | None]
 """Queries [N, H, K], keys and values [M, H, K], and an adjustment, or None where keys do not depend on the query group.
 """
@@ -130,7 +127,10 @@ class PaddedRows:
 
 @dataclass(frozen=True)
 class PaddedIndexes:
-    """Index tensors for padded attention. Distances are per padded key, positions as in `VarlenIndexes`."""
+    """A grouping as index tensors for padded attention.
+
+    Distances are per padded key, positions as in `VarlenIndexes`.
+    """
 
     batches: tuple[PaddedBatch, ...]
     queries: PaddedRows
@@ -157,20 +157,14 @@ class PaddedIndexes:
             grouping.is_causal,
         )
 
-    def is_on(self, device: torch.device) -> bool:
-        masks = (batch.mask_gqk for batch in self.batches)
-        tensors = (self.queries.packed_P, self.keys.packed_P, *masks, self.distances_P)
-        first = next((tensor for tensor in tensors if tensor is not None), None)
-        return first is None or first.device == device
+
+KernelIndexes = VarlenIndexes | PaddedIndexes
+"""A grouping as an attention kernel reads it."""
 
 
-def indexes_for(grouping: Grouping, kernel: Kernel, device: torch.device) -> Any:
-    """Return the `VarlenIndexes` or `PaddedIndexes` for a grouping on a device, kept in the grouping."""
-    indexes = grouping.kernel_indexes.get(kernel)
-    if indexes is None or not indexes.is_on(device):
-        indexes_on_cpu = VarlenIndexes.of(grouping) if kernel == "varlen" else PaddedIndexes.of(grouping)
-        indexes = grouping.kernel_indexes[kernel] = map_leaves(indexes_on_cpu, lambda tensor: tensor.to(device))
-    return indexes
+def indexes_for(grouping: Grouping, kernel: Kernel) -> KernelIndexes:
+    """Return the index tensors for a grouping, on the CPU."""
+    return VarlenIndexes.of(grouping) if kernel == "varlen" else PaddedIndexes.of(grouping)
 
 
 def _batch_groups(query_lengths: np.ndarray, key_lengths: np.ndarray) -> list[np.ndarray]:
@@ -205,7 +199,7 @@ def _pad_items(batches: Sequence[np.ndarray], lengths_G: np.ndarray) -> np.ndarr
 
 
 def kernel_for(device: torch.device, dtype: torch.dtype, head_width: int) -> Kernel:
-    """Return the implementation that `ragged_attention` uses for this device, dtype and head width."""
+    """Return the fastest implementation for a device, dtype and head width."""
     # Flash attention reads 16 bytes at a time, and holds at most 256 entries of a head.
     fits = dtype in (torch.float16, torch.bfloat16) and head_width % 8 == 0 and head_width <= 256
     if device.type != "cuda" or not fits or torch.cuda.get_device_capability(device) < CAPABILITY_WITH_BFLOAT16:
@@ -216,26 +210,15 @@ def kernel_for(device: torch.device, dtype: torch.dtype, head_width: int) -> Ker
 
 
 def ragged_attention(
-    query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: AnyGrouping, adjust: Adjust | None = None
+    query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, indexes: KernelIndexes, adjust: Adjust | None = None
 ) -> Tensor:
     """Softmax attention from query groups to their own lists of at least one key. [N, H, K]."""
-    indexes = kernel_indexes_of(grouping, query_NHK)
     if isinstance(indexes, PaddedIndexes):
         return padded_attention(query_NHK, key_MHK, value_MHK, indexes, adjust)
-    if isinstance(grouping, Grouping) and indexes.key_rows_M is None and len(grouping.key_rows) < len(key_MHK):
-        # The backward pass leaves the gradients of rows beyond the last group as they are in memory.
-        key_MHK, value_MHK = (rows[: len(grouping.key_rows)] for rows in (key_MHK, value_MHK))
     return attend_packed((query_NHK[:, None], key_MHK[:, None], value_MHK[:, None]), indexes, adjust)
 
 
-def kernel_indexes_of(grouping: AnyGrouping, query_NHK: Tensor) -> VarlenIndexes | PaddedIndexes:
-    """Return the index tensors that `ragged_attention` reads for these queries."""
-    if isinstance(grouping, VarlenIndexes):
-        return grouping
-    return indexes_for(grouping, kernel_for(query_NHK.device, query_NHK.dtype, query_NHK.shape[2]), query_NHK.device)
-
-
-def distances_of(indexes: VarlenIndexes | PaddedIndexes) -> Tensor:
+def distances_of(indexes: KernelIndexes) -> Tensor:
     """Return the key distances, int64 [P]. Only for patterns with distances."""
     assert indexes.distances_P is not None, "asked for only where the pattern says them"
     return indexes.distances_P
@@ -265,9 +248,10 @@ def padded_attention(
 
 
 @torch.no_grad()
-def attention_entropy(query_NHK: Tensor, key_MHK: Tensor, grouping: Grouping, adjust: Adjust | None = None) -> Tensor:
+def attention_entropy(
+    query_NHK: Tensor, key_MHK: Tensor, indexes: PaddedIndexes, adjust: Adjust | None = None
+) -> Tensor:
     """Return the entropy in bits of attention weights averaged over heads (G-Transformer, §3.2), float32 [N]."""
-    indexes: PaddedIndexes = indexes_for(grouping, "padded", query_NHK.device)
     # Entropies are sums of many small terms, so they are computed in float32 also where the model has half precision.
     query_PHK, key_PHK = _pad_rows(query_NHK.float(), indexes.queries), _pad_rows(key_MHK.float(), indexes.keys)
     if adjust is not None:

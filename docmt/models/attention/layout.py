@@ -1,18 +1,17 @@
 """The layout of a batch: token ranges of sentences, EDUs and instances, from which all groupings follow.
 
-A model asks its layout for the grouping of a slot and pattern, and for index tensors such as positions. These are
-computed once. `prepare` computes all of them ahead, in the process that loads the batch. A compiled model reads a
-`CompiledLayout` with nothing left to compute.
+An `AttentionLayout` computes groupings and indexes such as positions, as arrays on the host. A `DeviceLayout` contains
+the ones that a model reads, as tensors on its device.
 
 Shape letters: N packed target tokens, S packed source tokens, G sentences in the batch, B instances, E EDUs, T
 positions, D width.
 """
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
@@ -20,7 +19,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from docmt.discourse.dependencies import NO_HEAD, number_through
-from docmt.models.attention.kernels import Kernel, indexes_for
+from docmt.models.attention.kernels import Kernel, KernelIndexes, indexes_for
 from docmt.models.attention.patterns import (
     SIDES,
     AttentionUnits,
@@ -39,10 +38,10 @@ from docmt.models.buffers import map_leaves
 from docmt.models.settings import Context, ModelSettings, Positions
 from docmt.ranges import expand_ranges, starts_of
 
-CPU = torch.device("cpu")
 IN_ORDER = ("group", "global")
-"""Patterns whose keys are always in the order of the packed rows. A compiled graph cannot choose per batch, so
-other patterns always get an index.
+"""Patterns whose keys are all packed rows in their order. Gathering them would copy all of them in every layer.
+
+A compiled graph cannot choose per batch, so other patterns always gather their keys.
 """
 
 
@@ -117,20 +116,20 @@ class BatchTrees:
         return replace(self, edu_lengths_E=lengths_E)
 
 
-@dataclass(frozen=True)
-class Drafts:
+AnyLayout = TypeVar("AnyLayout")
+
+
+@dataclass
+class Drafts(Generic[AnyLayout]):
     """Draft translations of all sentences: int64 inputs and labels, and a layout without context."""
 
     inputs_N: Tensor
     labels_N: Tensor
-    layout: "AttentionLayout"
+    layout: AnyLayout
 
 
 class AttentionLayout:
-    """Lengths in a batch, with groupings and index tensors that are computed on demand.
-
-    Not a dataclass: in mixed precision, Fabric takes dataclasses apart whenever it calls a model, and refuses frozen
-    ones inside others.
+    """Lengths in a batch, with groupings and indexes that are computed on demand.
 
     Attributes:
         src_lengths_G: int64, tokens per source sentence with boundary tokens, in packed order.
@@ -142,7 +141,7 @@ class AttentionLayout:
         context: whether a model with a context module reads instances as documents or as single sentences.
         drafts: drafts for a model that reads them. If None, the model makes drafts with the lengths of the target
             sentences.
-        groupings, indexes: caches that can also be filled in advance.
+        groupings: a cache that can also be filled in advance.
     """
 
     def __init__(
@@ -155,7 +154,7 @@ class AttentionLayout:
         trees: BatchTrees | None = None,
         documents_B: np.ndarray | None = None,
         context: Context = "document",
-        drafts: Drafts | None = None,
+        drafts: "Drafts[AttentionLayout] | None" = None,
     ) -> None:
         self.src_lengths_G = np.asarray(src_lengths_G, dtype=np.int64)
         self.tgt_lengths_G = np.asarray(tgt_lengths_G, dtype=np.int64)
@@ -164,7 +163,6 @@ class AttentionLayout:
         self.documents_B = self.sentences_B if documents_B is None else documents_B
         self.context: Context = context
         self.groupings: dict[tuple[Slot, str], Grouping] = {}
-        self.indexes: dict[tuple[Side, IndexKind], Tensor] = {}
 
     @classmethod
     def of_source(
@@ -185,15 +183,12 @@ class AttentionLayout:
         """Return a copy with other attributes and empty caches."""
         layout = copy.copy(self)
         vars(layout).pop("rows_before", None)
-        vars(layout).update(groupings={}, indexes={}, **changes)
+        vars(layout).update(groupings={}, **changes)
         return layout
 
     def split_into_sentences(self) -> "AttentionLayout":
         """Return the same sentences as separate instances, without trees. Context modules still see their documents."""
-        layout = self._copy(trees=None, sentences_B=np.ones_like(self.src_lengths_G))
-        # The rows of context are the same, and on their device.
-        layout.indexes = {key: tensor for key, tensor in self.indexes.items() if key[1] == "row"}
-        return layout
+        return self._copy(trees=None, sentences_B=np.ones_like(self.src_lengths_G))
 
     def without_tree_mask(self, open_B: np.ndarray) -> "AttentionLayout":
         """Return the layout with more instances open to RST attention, bool [B]."""
@@ -201,14 +196,6 @@ class AttentionLayout:
         if self.trees is not None:
             trees = self.trees.without_tree_mask(open_B)
         return self._copy(trees=trees)
-
-    def map_tensors(self, function: Callable[[Any], Any], *, kind: type = Tensor) -> "AttentionLayout":
-        """Return a copy with `function` applied to all cached index tensors, as `map_leaves` does."""
-        layout = self._copy()
-        layout.groupings = map_leaves(self.groupings, function, kind=kind)
-        layout.indexes = map_leaves(self.indexes, function, kind=kind)
-        layout.drafts = map_leaves(self.drafts, function, kind=kind)
-        return layout
 
     @property
     def n_sentences(self) -> int:
@@ -301,14 +288,8 @@ class AttentionLayout:
         """Return a grouping with one row per target sentence instead of one row per target token."""
         return self._copy(tgt_lengths_G=np.ones_like(self.tgt_lengths_G)).grouping(slot, pattern)
 
-    def index(self, side: Side, kind: IndexKind, device: torch.device) -> Tensor:
-        """Return an index tensor for a side, int64, cached per device. See `IndexKind`."""
-        tensor = self.indexes.get((side, kind))
-        if tensor is None or tensor.device != device:
-            tensor = self.indexes[side, kind] = torch.from_numpy(self._make_index(side, kind)).to(device)
-        return tensor
-
-    def _make_index(self, side: Side, kind: IndexKind) -> np.ndarray:
+    def index(self, side: Side, kind: IndexKind) -> np.ndarray:
+        """Return an index for a side, int64. See `IndexKind`."""
         lengths_G = self.sentence_lengths(side)
         if kind == "in_batch":
             return np.repeat(np.arange(len(lengths_G)), lengths_G)
@@ -326,23 +307,18 @@ class AttentionLayout:
             return expand_ranges(np.arange(len(lengths_B)) * self.padded_sizes[1], lengths_B)
         return positions_within(self.instance_lengths(side) if kind == "instance" else lengths_G)
 
-    def positions(self, side: Side, device: torch.device, *, within: Positions | None = None) -> Tensor:
-        """Return token positions in the instance or sentence, from 0, int64. None: as in the model settings."""
-        return self.index(side, within or self.settings.positions, device)
-
-    def n_positions(self, side: Side, *, within: Positions | None = None) -> int:
-        """Return the highest position + 1."""
-        is_instance = (within or self.settings.positions) == "instance"
-        lengths = self.instance_lengths(side) if is_instance else self.sentence_lengths(side)
-        return int(lengths.max(initial=0))
-
     def max_positions(self) -> int:
         """Return the highest position + 1 in all indexes that the model needs."""
         highest = 0
         for side, kind in self.index_kinds():
             if kind == "instance" or kind == "sentence":
-                highest = max(highest, self.n_positions(side, within=kind))
+                lengths = self.instance_lengths(side) if kind == "instance" else self.sentence_lengths(side)
+                highest = max(highest, int(lengths.max(initial=0)))
         return highest
+
+    def check_positions(self) -> None:
+        """Raise UserError if there are more positions than learned vectors for them."""
+        self.settings.form.check_positions(self.max_positions())
 
     def index_kinds(self) -> set[tuple[Side, IndexKind]]:
         """Return side and kind of all indexes that the model needs."""
@@ -366,62 +342,69 @@ class AttentionLayout:
             for part in part_names(pattern)
         ]
 
-    def prepare(self, kernel: Kernel) -> None:
-        """Compute all index tensors that the model needs with this attention kernel, on the CPU."""
-        for side, kind in self.index_kinds():
-            self.index(side, kind, CPU)
-        for slot, part in self.attention_parts():
-            indexes_for(self.grouping(slot, part), kernel, CPU)
-
 
 @dataclass
-class CompiledLayout:
-    """Layout on a device: tensors and numbers for the variable-length kernel, with nothing to compute.
+class DeviceLayout:
+    """What a model reads of a layout: tensors on its device and numbers, with nothing left to compute.
 
-    With it, `torch.compile` makes one graph from `Transformer.forward` that serves batches of any shape. Groupings have
-    the pattern names in the settings, even where they are resolved to others. `default` is the default range for
-    positions. `table_TD`, float32, has at least as many position vectors as needed.
+    `torch.compile` therefore makes one graph from `Transformer.forward` that serves batches of all shapes. Groupings
+    have the pattern names in the settings, even where they are resolved to others.
+
+    Attributes:
+        n_positions: the highest position + 1, or more.
+        default: default range for positions.
+        table_TD: float32, at least as many position vectors as needed. None: the model computes them.
     """
 
-    groupings: dict[tuple[Slot, str], VarlenIndexes]
+    groupings: dict[tuple[Slot, str], KernelIndexes]
     indexes: dict[tuple[Side, IndexKind], Tensor]
     n_sentences: int
     padded_sizes: tuple[int, int, int]
+    n_positions: int
     reads_context: bool
     default: Positions
-    table_TD: Tensor
-    drafts: None = None
+    drafts: "Drafts[DeviceLayout] | None" = None
+    table_TD: Tensor | None = None
 
     @classmethod
-    def of(cls, layout: AttentionLayout, table_TD: Tensor) -> "CompiledLayout":
-        """Return the compiled layout on the table's device. Fast if the layout has been prepared."""
-        device = table_TD.device
-        # In a fixed order: a graph asks for the keys of a dict in their order.
-        kinds = sorted(layout.index_kinds())
+    def of(cls, layout: AttentionLayout, kernel: Kernel) -> "DeviceLayout":
+        """Return the layout for an attention kernel (`kernels.kernel_for`), on the CPU."""
         groupings = {}
         for slot, pattern in layout.attention_parts():
             grouping = layout.grouping(slot, pattern)
-            kernel_indexes = indexes_for(grouping, "varlen", device)
-            if kernel_indexes.key_rows_M is None and pattern not in IN_ORDER:
-                key_rows_M = torch.arange(len(grouping.key_rows), device=device)
-                kernel_indexes = replace(kernel_indexes, key_rows_M=key_rows_M)
-            groupings[slot, pattern] = kernel_indexes
-        indexes = {kind: layout.index(*kind, device) for kind in kinds}
-        n_instances, longest, most_sentences = layout.padded_sizes
-        # torch.compile specializes size 1, so sizes are at least 2. Padding changes nothing.
-        sizes = max(2, n_instances), longest, max(2, most_sentences)
-        facts = layout.n_sentences, sizes, layout.reads_context
-        return cls(groupings, indexes, *facts, layout.settings.positions, table_TD)
+            indexes = indexes_for(grouping, kernel)
+            # A batch with shared prefixes has other keys.
+            is_in_order = pattern in IN_ORDER and np.array_equal(grouping.key_rows, np.arange(len(grouping.key_rows)))
+            if is_in_order and isinstance(indexes, VarlenIndexes):
+                indexes = replace(indexes, key_rows_M=None)
+            groupings[slot, pattern] = indexes
+        drafts = None
+        if layout.drafts is not None:
+            tokens = layout.drafts.inputs_N, layout.drafts.labels_N
+            drafts = Drafts(*tokens, cls.of(layout.drafts.layout, kernel))
+        return cls(
+            groupings,
+            # In a fixed order: a graph asks for the keys of a dict in their order.
+            {kind: torch.from_numpy(layout.index(*kind)) for kind in sorted(layout.index_kinds())},
+            layout.n_sentences,
+            layout.padded_sizes,
+            layout.max_positions(),
+            layout.reads_context,
+            layout.settings.positions,
+            drafts,
+        )
 
-    def grouping(self, slot: Slot, pattern: str) -> VarlenIndexes:
+    def to(self, device: torch.device) -> "DeviceLayout":
+        return map_leaves(self, lambda tensor: tensor.to(device))
+
+    def grouping(self, slot: Slot, pattern: str) -> KernelIndexes:
+        """Return the grouping for a slot and a single pattern."""
         return self.groupings[slot, pattern]
 
-    def positions(self, side: Side, device: torch.device, *, within: Positions | None = None) -> Tensor:
-        return self.index(side, within or self.default, device)
-
-    def index(self, side: Side, kind: IndexKind, device: torch.device) -> Tensor:
+    def index(self, side: Side, kind: IndexKind) -> Tensor:
+        """Return an index for a side, int64. See `IndexKind`."""
         return self.indexes[side, kind]
 
-
-AnyLayout = AttentionLayout | CompiledLayout
-"""Layout of a batch, in plain or compiled code."""
+    def positions(self, side: Side, *, within: Positions | None = None) -> Tensor:
+        """Return token positions in the instance or sentence, from 0, int64. None: as in the model settings."""
+        return self.index(side, within or self.default)

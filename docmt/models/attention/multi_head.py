@@ -17,13 +17,13 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from docmt.errors import UserError
-from docmt.models.attention.kernels import AnyGrouping, Projections, kernel_indexes_of, ragged_attention
+from docmt.models.attention.kernels import KernelIndexes, Projections, ragged_attention
 from docmt.models.attention.patterns import MAX_SENTENCES, NO_GATE, PATTERNS, Fusion
 from docmt.models.attention.varlen import VarlenIndexes, attend_packed, unpack
 from docmt.models.numerics import product_dtype
 
-Groupings = Callable[[str], AnyGrouping]
-"""Returns the grouping for a pattern in one attention slot."""
+Groupings = Callable[[str], KernelIndexes]
+"""Returns the grouping for a pattern in one attention slot, as index tensors."""
 Attend = Callable[["MultiHeadAttention", Tensor], Tensor]
 """Runs one multi-head attention on queries [N, D]. Keys and values are known to the function. Returns [N, D]."""
 INHERITED = "group"
@@ -69,20 +69,20 @@ class MultiHeadAttention(nn.Module):
 
     def forward(self, query_ND: Tensor, memory_MD: Tensor | None, groupings: Groupings) -> Tensor:
         """Attend from `query_ND` to `memory_MD`, or to itself without a memory. Returns [N, D]."""
-        grouping = groupings(self.pattern)
-        if self.distances is None and isinstance(grouping, VarlenIndexes):
-            return self.out(attend_packed(self.project_packed(query_ND, memory_MD), grouping).flatten(1))
-        query_NHK, key_MHK, value_MHK, adjust = self.projections(query_ND, memory_MD, grouping)
-        output_NHK = ragged_attention(query_NHK, key_MHK, value_MHK, grouping, adjust)
+        indexes = groupings(self.pattern)
+        if self.distances is None and isinstance(indexes, VarlenIndexes):
+            return self.out(attend_packed(self.project_packed(query_ND, memory_MD), indexes).flatten(1))
+        query_NHK, key_MHK, value_MHK, adjust = self.projections(query_ND, memory_MD, indexes)
+        output_NHK = ragged_attention(query_NHK, key_MHK, value_MHK, indexes, adjust)
         if self.distances is not None:
             output_NHK = self.distances.finish(output_NHK)
         return self.out(output_NHK.flatten(1))
 
-    def projections(self, query_ND: Tensor, memory_MD: Tensor | None, grouping: AnyGrouping) -> Projections:
+    def projections(self, query_ND: Tensor, memory_MD: Tensor | None, indexes: KernelIndexes) -> Projections:
         """Return queries, keys and values, with distances where the pattern has them."""
         if self.distances is None:
             return *self.project(query_ND, memory_MD), None
-        return self.distances.projections(self, query_ND, memory_MD, grouping)
+        return self.distances.projections(self, query_ND, memory_MD, indexes)
 
     def project(self, query_ND: Tensor, memory_MD: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """Return queries [N, H, K], and keys and values [M, H, K]. Without a memory, all come from the queries."""
@@ -120,6 +120,12 @@ class MultiHeadAttention(nn.Module):
         """`FusedAttention.fuse` with one part."""
         return attend(self, query_ND)
 
+    @property
+    def key_width(self) -> int:
+        """The width of keys and values in a head, with distances."""
+        head_width = self.out.in_features // self.heads
+        return head_width if self.distances is None else self.distances.cache_width(head_width)
+
     @staticmethod
     def counterpart(name: str) -> str | None:
         """Return the corresponding parameter in a model with a fused attention in this place, or None."""
@@ -130,7 +136,7 @@ class Distances(nn.Module, ABC):
     """Parameters and computations that make attention depend on the key distances in the pattern's grouping."""
 
     def projections(
-        self, part: MultiHeadAttention, query_ND: Tensor, memory_MD: Tensor | None, grouping: AnyGrouping
+        self, part: MultiHeadAttention, query_ND: Tensor, memory_MD: Tensor | None, indexes: KernelIndexes
     ) -> Projections:
         """Return queries, keys and values, see `MultiHeadAttention.projections`."""
         return *part.project(query_ND, memory_MD), self.add
@@ -191,13 +197,13 @@ class TokenDistances(Distances):
 
     @override
     def projections(
-        self, part: MultiHeadAttention, query_ND: Tensor, memory_MD: Tensor | None, grouping: AnyGrouping
+        self, part: MultiHeadAttention, query_ND: Tensor, memory_MD: Tensor | None, indexes: KernelIndexes
     ) -> Projections:
         """Return near and far versions of keys and values. Later sentences see the far version."""
         # Cross-attention has no order of words between query and key.
         assert memory_MD is None, "of self-attention only"
         query, key, value = part.project(query_ND, None)
-        positions_N = kernel_indexes_of(grouping, query).positions_N
+        positions_N = indexes.positions_N
         assert positions_N is not None, "this pattern gives positions"
         query, near, value = self.extend(query, key, value, positions_N)
         # As in Transformer-XL, the states of earlier sentences are constants. The projections still get gradients.

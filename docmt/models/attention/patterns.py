@@ -26,15 +26,16 @@ With the pattern `global`, both sentences form one group. Queries then see all k
 array([3])
 
 `layout.py` makes the units for the slots in a batch, `multi_head.py` has the modules with parameters, and `kernels.py`
-computes attention with a grouping. Settings read the rows in `PATTERNS`, so this module must not import torch.
+turns a grouping into index tensors and computes attention with them. Settings read the rows in `PATTERNS`, so this
+module must not import torch.
 
 Shape letters: N packed queries, G groups, U units, B instances, P pairs of a group and a unit.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -84,7 +85,6 @@ class Grouping:
         is_causal: true if query j in a group with n queries and m keys sees only its first m − n + j + 1 keys.
         distances: int64 array like `key_rows`, key distances for attentions that read them, otherwise None.
         positions_N: int64 array, query positions in the instance. None if not needed.
-        kernel_indexes: index tensors by kernel on the last device, computed and read by `kernels.py`.
     """
 
     query_lengths_G: np.ndarray
@@ -93,7 +93,6 @@ class Grouping:
     is_causal: bool
     distances: np.ndarray | None = None
     positions_N: np.ndarray | None = None
-    kernel_indexes: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of_ranges(

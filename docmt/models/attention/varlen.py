@@ -44,11 +44,11 @@ Adjust = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 
 @dataclass
 class VarlenIndexes:
-    """Grouping on a device: index tensors for variable-length kernels.
+    """A grouping as index tensors for variable-length kernels.
 
     Attributes:
         query_offsets, key_offsets: int32 [G + 1].
-        key_rows_M: int64 index of keys in group order. None if keys are already in that order.
+        key_rows_M: int64 index of keys in group order. None if the packed keys, all of them, are in this order.
         distances_P, positions_N: int64, per key in group order and per query. None for patterns without them.
     """
 
@@ -66,21 +66,16 @@ class VarlenIndexes:
         """Return the index tensors for a grouping, on the CPU."""
         # Flash attention takes int32 offsets only.
         queries, keys = (offsets_of(n).astype(np.int32) for n in (grouping.query_lengths_G, grouping.key_lengths_G))
-        # Keys that are in order already need no gather, which would copy all of them in every layer.
-        is_in_order = np.array_equal(grouping.key_rows, np.arange(len(grouping.key_rows)))
         return cls(
             query_offsets=torch.from_numpy(queries),
             key_offsets=torch.from_numpy(keys),
-            key_rows_M=None if is_in_order else torch.from_numpy(grouping.key_rows),
+            key_rows_M=torch.from_numpy(grouping.key_rows),
             max_queries=int(grouping.query_lengths_G.max()),
             max_keys=int(grouping.key_lengths_G.max()),
             distances_P=optional_tensor(grouping.distances),
             positions_N=optional_tensor(grouping.positions_N),
             is_causal=grouping.is_causal,
         )
-
-    def is_on(self, device: torch.device) -> bool:
-        return self.query_offsets.device == device
 
 
 def optional_tensor(array: np.ndarray | None) -> Tensor | None:

@@ -95,7 +95,7 @@ class SecondDecoder(ContextModule):
     @override
     def decode_again(self, model: Transformer, target: TargetBatch) -> Tensor:
         layout, inputs_N = target.layout, target.inputs_N
-        positions_N, drafts = layout.positions("tgt", inputs_N.device), layout.drafts
+        positions_N, drafts = layout.positions("tgt"), layout.drafts
         # Position 0 of the next sentence marks the end of this one, whose last label is </s>.
         labels_N = inputs_N.roll(-1).masked_fill(positions_N.roll(-1) == 0, EOS)
         with torch.no_grad():
@@ -107,13 +107,13 @@ class SecondDecoder(ContextModule):
             translated_ME = torch.cat((self.translated(model, labels_N, target.states_ND), drafted_NE))
         hidden_ND = dropout(target.embedded_ND, self.settings.dropout, self.training)
         hidden_ND = self.second_pass(translated_ME, target.memory_SD).run(hidden_ND, layout, model.decoder_norm)
-        is_first_N = layout.index("tgt", "number", inputs_N.device) == 0
+        is_first_N = layout.index("tgt", "number") == 0
         return torch.where(is_first_N[:, None], target.states_ND, hidden_ND)
 
     def _draft(self, model: Transformer, target: TargetBatch, labels_N: Tensor, positions_N: Tensor) -> Tensor:
         """Return the `translated` states of drafts as long as the target."""
         layout, n_given = target.layout, self.settings.n_starts - 1
-        sentences_N = layout.index("tgt", "in_batch", labels_N.device)
+        sentences_N = layout.index("tgt", "in_batch")
         noise_N = None
         if self.training:
             noise_N = torch.rand(labels_N.shape, device=labels_N.device)

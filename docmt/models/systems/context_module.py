@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Literal
 
-import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
 from docmt.models.attention.kernels import ragged_attention
-from docmt.models.attention.layout import AnyLayout
+from docmt.models.attention.layout import DeviceLayout
 from docmt.models.attention.multi_head import MultiHeadAttention
 from docmt.models.attention.patterns import Slot
 from docmt.models.layers import DecoderLayer, EncoderLayer
@@ -37,7 +36,7 @@ class SourceBatch:
 
     tokens_S: Tensor
     embedded_SD: Tensor
-    layout: AnyLayout
+    layout: DeviceLayout
     layers: Sequence[EncoderLayer]
     embed: Callable[..., Tensor]
 
@@ -53,8 +52,8 @@ class TargetBatch:
     embedded_ND: Tensor
     states_ND: Tensor
     memory_SD: Tensor
-    layout: AnyLayout
-    decode: Callable[[Tensor, Tensor, AnyLayout], Tensor]
+    layout: DeviceLayout
+    decode: Callable[[Tensor, Tensor, DeviceLayout], Tensor]
 
 
 class ContextReader(ABC):
@@ -83,15 +82,14 @@ class ContextReader(ABC):
 class PackedReader(ContextReader):
     """Reads context for all tokens on a side at once. `slot` is for attention to the context states."""
 
-    layout: AnyLayout
+    layout: DeviceLayout
     side: Literal["src", "tgt"]
-    device: torch.device
     rows_CD: Tensor | None = None
     slot: Slot = "src_before"
 
     @override
     def numbers(self) -> Tensor:
-        return self.layout.index(self.side, "number", self.device)
+        return self.layout.index(self.side, "number")
 
     @override
     def attend_context(self, part: MultiHeadAttention, query_ND: Tensor) -> Tensor:
@@ -99,9 +97,9 @@ class PackedReader(ContextReader):
 
     @override
     def attend_previous(self, part: MultiHeadAttention, query_ND: Tensor, states_ND: Tensor, n_before: int) -> Tensor:
-        grouping = self.layout.grouping("encoder" if self.side == "src" else "decoder", "each_before")
+        indexes = self.layout.grouping("encoder" if self.side == "src" else "decoder", "each_before")
         query_NHK, key_NHK, value_NHK = part.project(query_ND, states_ND)
-        output = ragged_attention(query_NHK.repeat(n_before, 1, 1), key_NHK, value_NHK, grouping)
+        output = ragged_attention(query_NHK.repeat(n_before, 1, 1), key_NHK, value_NHK, indexes)
         return part.out(output.flatten(1)).unflatten(0, (n_before, -1))
 
 
@@ -118,11 +116,11 @@ class DecoderPass:
     rows_CD: Tensor | None = None
     slots: tuple[Slot, Slot] = ("cross", "tgt_before")
 
-    def run(self, hidden_ND: Tensor, layout: AnyLayout, norm: Callable[[Tensor], Tensor]) -> Tensor:
+    def run(self, hidden_ND: Tensor, layout: DeviceLayout, norm: Callable[[Tensor], Tensor]) -> Tensor:
         """Return states for embedded target tokens, [N, D] → [N, D]. `norm` follows the last layer."""
         context, (slot, rows_slot) = self.context, self.slots
         groupings = partial(layout.grouping, "decoder"), partial(layout.grouping, slot)
-        reader = PackedReader(layout, "tgt", hidden_ND.device, self.rows_CD, rows_slot)
+        reader = PackedReader(layout, "tgt", self.rows_CD, rows_slot)
         for number, layer in enumerate(self.layers):
             between = None
             if context is not None:
@@ -138,7 +136,7 @@ class ContextModule(nn.Module):
     """The part that a document model adds to a sentence Transformer: one method per place, without effect by default.
 
     Its parameters are those that the sentence model lacks. A sentence without context is computed as by the sentence
-    model. Batches without context (`AttentionLayout.reads_context`) do not reach the module.
+    model. Batches without context (`DeviceLayout.reads_context`) do not reach the module.
     """
 
     has_context_states: ClassVar[bool] = False

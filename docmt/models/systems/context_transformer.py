@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from docmt.models.attention.layout import AnyLayout
+from docmt.models.attention.layout import AttentionLayout, DeviceLayout
 from docmt.models.numerics import call_layer, product_dtype
 from docmt.models.settings import ModelSettings
 from docmt.models.systems.cadec import SecondDecoder
@@ -52,7 +52,7 @@ class ContextTransformer(Transformer):
         return super()._build_decoder()
 
     @override
-    def encode(self, src_tokens_S: Tensor, layout: AnyLayout) -> Tensor:
+    def encode(self, src_tokens_S: Tensor, layout: DeviceLayout) -> Tensor:
         """Return encoder states [S, D] for int64 token ids [S], followed by context states if the module has any."""
         if not layout.reads_context:
             return super().encode(src_tokens_S, layout)
@@ -61,7 +61,7 @@ class ContextTransformer(Transformer):
         rows_CD = None
         if self.context.has_context_states:
             rows_CD = self.context.before_encoder(source)
-        reader = PackedReader(layout, "src", src_tokens_S.device, rows_CD)
+        reader = PackedReader(layout, "src", rows_CD)
         for number, layer in enumerate(self.encoder):
             between = partial(self.context.in_encoder, number, reader=reader)
             hidden_SD = call_layer(layer, hidden_SD, partial(layout.grouping, "encoder"), between)
@@ -71,7 +71,7 @@ class ContextTransformer(Transformer):
         return torch.cat((hidden_SD, rows_CD))
 
     @override
-    def decode(self, tgt_inputs_N: Tensor, memory_SD: Tensor, layout: AnyLayout) -> Tensor:
+    def decode(self, tgt_inputs_N: Tensor, memory_SD: Tensor, layout: DeviceLayout) -> Tensor:
         if not layout.reads_context:
             return super().decode(tgt_inputs_N, memory_SD, layout)
         memory_SD = memory_SD.to(product_dtype(memory_SD))  # once for all layers
@@ -82,7 +82,7 @@ class ContextTransformer(Transformer):
         target = TargetBatch(tgt_inputs_N, embedded_ND, states_ND, memory_SD, layout, super().decode)
         return self.context.decode_again(self, target)
 
-    def first_pass(self, memory_SD: Tensor, layout: AnyLayout) -> DecoderPass:
+    def first_pass(self, memory_SD: Tensor, layout: AttentionLayout | DeviceLayout) -> DecoderPass:
         """Return the decoder pass with the context module, or without it if the module is for a second pass.
 
         `memory_SD` comes from `encode`.
@@ -91,7 +91,7 @@ class ContextTransformer(Transformer):
             return DecoderPass(self.decoder_layers, memory_SD)
         if not self.context.has_context_states:
             return DecoderPass(self.decoder_layers, memory_SD, self.context)
-        n_rows = len(layout.index("before", "row", memory_SD.device))
+        n_rows = len(layout.index("before", "row"))
         encoded_SD, rows_CD = memory_SD.split((len(memory_SD) - n_rows, n_rows))
         return DecoderPass(self.decoder_layers, encoded_SD, self.context, rows_CD)
 

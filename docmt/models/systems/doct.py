@@ -53,7 +53,7 @@ class DocumentContext(ContextModule):
     def before_encoder(self, source: SourceBatch) -> Tensor:
         """Return context states. A sentence without context has one state that is not read."""
         layout, tokens_S = source.layout, source.tokens_S
-        tokens_C = tokens_S[layout.index("before", "row", tokens_S.device)]
+        tokens_C = tokens_S[layout.index("before", "row")]
         embedded_CD = source.embed(tokens_C, layout, "before", within="sentence")
         return call_layer(self.layer, embedded_CD, partial(layout.grouping, "before"))
 

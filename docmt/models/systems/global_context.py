@@ -73,7 +73,7 @@ class ContextEncoder(ContextModule):
         hidden_SD, layout = source.embedded_SD, source.layout
         if self.settings.positions == "instance":
             hidden_SD = source.embed(source.tokens_S, layout, "src", within="instance")
-        sentences_S = layout.index("src", "in_batch", hidden_SD.device)
+        sentences_S = layout.index("src", "in_batch")
         to_vectors = partial(layout.grouping, "context")
 
         def attend(vectors: nn.Module, hidden_SD: Tensor) -> Tensor:

@@ -67,7 +67,7 @@ class EncoderHan(ContextModule):
 
     @override
     def after_encoder(self, source: SourceBatch, encoded_SD: Tensor) -> Tensor:
-        return self.encoder(encoded_SD, PackedReader(source.layout, "src", encoded_SD.device))
+        return self.encoder(encoded_SD, PackedReader(source.layout, "src"))
 
 
 class JointHan(EncoderHan):

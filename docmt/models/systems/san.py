@@ -52,9 +52,7 @@ class SelectiveContext(ContextModule):
     @override
     def after_encoder(self, source: SourceBatch, encoded_SD: Tensor) -> Tensor:
         layout, device = source.layout, encoded_SD.device
-        rows_S, numbers_S, is_word_S = (
-            layout.index("src", kind, device) for kind in ("padded_row", "number", "is_word")
-        )
+        rows_S, numbers_S, is_word_S = (layout.index("src", kind) for kind in ("padded_row", "number", "is_word"))
         n_documents, n_tokens, n_sentences = layout.padded_sizes
 
         def pad(rows: Tensor) -> Tensor:

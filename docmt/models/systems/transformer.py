@@ -20,8 +20,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from docmt.models.attention.layout import AnyLayout, CompiledLayout
-from docmt.models.attention.multi_head import Attention
+from docmt.models.attention.kernels import Kernel, kernel_for
+from docmt.models.attention.layout import AttentionLayout, DeviceLayout
+from docmt.models.attention.multi_head import Attention, MultiHeadAttention
 from docmt.models.attention.patterns import Side
 from docmt.models.layers import ENCODER_LAYERS, DecoderLayer, EncoderLayer
 from docmt.models.numerics import call_layer, dropout, product_dtype
@@ -112,18 +113,29 @@ class Transformer(nn.Module):
             for i in range(n)
         )
 
-    def forward(self, src_tokens_S: Tensor, tgt_inputs_N: Tensor, layout: AnyLayout) -> Tensor:
+    def kernel(self) -> Kernel:
+        """Return the attention kernel for the device and the precision of the moment."""
+        table_VD = self.embedding.weight
+        width = max(part.key_width for part in self.modules() if isinstance(part, MultiHeadAttention))
+        return kernel_for(table_VD.device, product_dtype(table_VD), width)
+
+    def place(self, layout: AttentionLayout) -> DeviceLayout:
+        """Return the layout as the model reads it. Raises UserError as `Batch.prepare`."""
+        layout.check_positions()
+        return DeviceLayout.of(layout, self.kernel()).to(self.embedding.weight.device)
+
+    def forward(self, src_tokens_S: Tensor, tgt_inputs_N: Tensor, layout: DeviceLayout) -> Tensor:
         """Return decoder states [N, D] for the target inputs, teacher-forced."""
         return self.decode(tgt_inputs_N, self.encode(src_tokens_S, layout), layout)
 
-    def encode(self, src_tokens_S: Tensor, layout: AnyLayout) -> Tensor:
+    def encode(self, src_tokens_S: Tensor, layout: DeviceLayout) -> Tensor:
         """Return encoder states [S, D] for int64 token ids [S]."""
         hidden_SD = self._embed(src_tokens_S, layout, "src")
         for layer in self.encoder:
             hidden_SD = call_layer(layer, hidden_SD, partial(layout.grouping, "encoder"))
         return self.encoder_norm(hidden_SD)
 
-    def decode(self, tgt_inputs_N: Tensor, memory_SD: Tensor, layout: AnyLayout) -> Tensor:
+    def decode(self, tgt_inputs_N: Tensor, memory_SD: Tensor, layout: DeviceLayout) -> Tensor:
         """Return decoder states [N, D] for int64 token ids [N]. `memory_SD` comes from `encode`."""
         memory_SD = memory_SD.to(product_dtype(memory_SD))  # once for all layers
         hidden_ND = self._embed(tgt_inputs_N, layout, "tgt")
@@ -132,20 +144,15 @@ class Transformer(nn.Module):
             hidden_ND = call_layer(layer, hidden_ND, memory_SD, *groupings)
         return self.decoder_norm(hidden_ND)
 
-    def _embed(self, tokens_N: Tensor, layout: AnyLayout, side: Side, *, within: Positions | None = None) -> Tensor:
+    def _embed(self, tokens_N: Tensor, layout: DeviceLayout, side: Side, *, within: Positions | None = None) -> Tensor:
         embedding = self.tgt_inputs if side == "tgt" else self.src_inputs
-        if isinstance(layout, CompiledLayout):
-            table_TD = layout.table_TD if embedding.positions is None else embedding.positions.weight
-        else:
-            n_positions = layout.n_positions(side, within=within)
-            self.settings.form.check_positions(n_positions)
-            table_TD = embedding.table(n_positions, tokens_N.device)
-        positions_N = layout.positions(side, tokens_N.device, within=within)
-        has_numbers = embedding.sentences is not None and side == "src"
+        table_TD = layout.table_TD
+        if embedding.positions is not None or table_TD is None:
+            table_TD = embedding.table(layout.n_positions, tokens_N.device)
         numbers_N = None
-        if has_numbers:
-            numbers_N = layout.index("src", "number", tokens_N.device)
-        return self._add_positions(embedding, tokens_N, positions_N, table_TD, numbers_N)
+        if embedding.sentences is not None and side == "src":
+            numbers_N = layout.index("src", "number")
+        return self._add_positions(embedding, tokens_N, layout.positions(side, within=within), table_TD, numbers_N)
 
     def embed(self, tokens_N: Tensor, positions_N: Tensor, *, n_positions: int) -> Tensor:
         """Return scaled embeddings for target tokens plus positions, with dropout, [N, D].
