@@ -44,10 +44,10 @@ N_SYMBOLS = 1000
 class NoRecorder:
     """Replaces `graphs.CudaRecorder`."""
 
-    def run(self, function: Callable) -> graphs.Results:
-        return torch.zeros(()), torch.zeros(())
+    def run(self, function: Callable) -> tuple[None, graphs.Results]:
+        return None, (torch.zeros(()), torch.zeros(()))
 
-    def record(self, function: Callable) -> tuple[graphs.Results, Callable[[], None]]:
+    def record(self, function: Callable) -> tuple[tuple[None, graphs.Results], Callable[[], None]]:
         return self.run(function), lambda: None
 
 
@@ -99,7 +99,7 @@ def measure(architecture: str, size: str, max_batch_tokens: int) -> None:
         ended = time.thread_time()
         (batch,) = (part.batch for part in update.micro_batches)
         keys[batch.key] += 1
-        filled = batch.views(batch.buffer, settings)
+        _, filled = batch.views(batch.buffer, settings)
         n_tokens, n_filled = n_tokens + update.n_tokens, n_filled + len(filled.src_tokens_S) + len(filled.tgt_inputs_N)
         if keys[batch.key] > 2:
             times.append((middle - started, ended - middle))

@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from dense import DenseDecoder
+from flops import training_flops
 from gpu.dense import dense_loss
 
 from docmt.decoding.beam_search import search_instances
@@ -30,7 +31,6 @@ from docmt.decoding.settings import DecodingSettings
 from docmt.instances.packing import PackedSentences
 from docmt.models.attention.layout import AttentionLayout
 from docmt.models.batch import Batch, pack
-from docmt.models.flops import training_flops
 from docmt.models.presets import ARCHITECTURES
 from docmt.models.settings import ModelSettings
 from docmt.models.systems.context_transformer import build_transformer

@@ -17,7 +17,7 @@ from docmt.models.attention import varlen
 from docmt.models.attention.kernels import PaddedIndexes
 from docmt.models.attention.layout import AttentionLayout
 from docmt.models.attention.multi_head import Groupings, MultiHeadAttention
-from docmt.models.attention.patterns import SIDES, Slot
+from docmt.models.attention.patterns import SIDES, Grouping, Slot
 from docmt.models.batch import Batch
 from docmt.models.settings import ModelSettings
 from docmt.models.systems.transformer import Transformer
@@ -41,6 +41,14 @@ def layout_of(documents: Sequence[Sequence[tuple[int, int]]], settings: ModelSet
 def groupings_of(layout: AttentionLayout, slot: Slot) -> Groupings:
     """Groupings for one attention on a CPU, whatever patterns the layout's model has."""
     return lambda pattern: PaddedIndexes.of(layout.grouping(slot, pattern))
+
+
+def dense_attention(query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: Grouping) -> Tensor:
+    """Attention as in the papers: softmax(QKᵀ/√K + M)V with a dense mask (G-Transformer, Eq. 6–7)."""
+    mask_NM = torch.from_numpy(grouping.dense_mask(len(key_MHK))).to(query_NHK.device)
+    scores_HNM = torch.einsum("nhk,mhk->hnm", query_NHK, key_MHK) / math.sqrt(query_NHK.shape[-1])
+    weights_HNM = scores_HNM.masked_fill(~mask_NM, -torch.inf).softmax(-1)
+    return torch.einsum("hnm,mhk->nhk", weights_HNM, value_MHK)
 
 
 def places(layout: AttentionLayout, side: str) -> list[tuple[int, int, int]]:

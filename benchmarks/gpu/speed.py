@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.profiler import ProfilerActivity, profile, supported_activities
 from torch.utils.benchmark import Timer
 
+from benchmarks.flops import training_flops
 from benchmarks.gpu.dense import dense_loss
 from benchmarks.gpu.environment import GIB
 from benchmarks.gpu.outcomes import NOT_COMPILED, Outcome
@@ -27,7 +28,6 @@ from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Translator
 from docmt.models.attention.kernels import kernel_for
 from docmt.models.batch import DeviceBatch
-from docmt.models.flops import training_flops
 from docmt.models.gpus import CAPABILITY_WITH_BFLOAT16
 from docmt.models.numerics import CHUNK_SCORES
 from docmt.models.systems.context_transformer import build_transformer

@@ -77,3 +77,12 @@ def to_buffer(nest: Any) -> tuple[Any, Tensor]:
     for tensor, where in zip(tensors, slices, strict=True):
         where.view(buffer).copy_(tensor)
     return placed, buffer
+
+
+def move(nest: Any, device: torch.device) -> Any:
+    """Return a nest of CPU tensors on a device, moved in a single copy."""
+    if device.type == "cpu":
+        return nest
+    placed, buffer = to_buffer(nest)
+    buffer = buffer.to(device)
+    return map_leaves(placed, lambda part: part.view(buffer), kind=BufferSlice)

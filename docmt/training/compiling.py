@@ -105,8 +105,8 @@ def _options() -> Iterator[None]:
     from torch.fx.experimental import _config as shapes
 
     with (
-        # Dropout rates and similar floats are constants. The graph stays whole with several devices.
-        dynamo.config.patch(recompile_limit=MAX_COMPILATIONS, specialize_float=True, optimize_ddp=False),
+        # Dropout rates and similar floats are constants.
+        dynamo.config.patch(recompile_limit=MAX_COMPILATIONS, specialize_float=True),
         # The backward pass is compiled with the forward pass, so that both fail in one place.
         differentiation.patch(force_non_lazy_backward_lowering=True),
         # Otherwise, a graph serves either more or fewer than 10,240 tokens (for a width of 512).

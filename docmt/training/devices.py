@@ -11,6 +11,7 @@ from lightning_fabric import Fabric
 from lightning_fabric.plugins.environments.lightning import LightningEnvironment
 from lightning_fabric.strategies.ddp import DDPStrategy
 from torch import nn
+from typing_extensions import override
 
 from docmt.errors import UserError
 from docmt.models.gpus import (
@@ -33,6 +34,16 @@ DTYPES: dict[str, torch.dtype] = {name: dtype for dtype, name in FABRIC_PRECISIO
 MEASURED_BATCH = (40, 26)  # sentences and their tokens
 
 
+class Replicas(DDPStrategy):
+    """A model in every process, with the initial weights of the first. The trainer exchanges gradients."""
+
+    @override
+    def setup_module(self, module: nn.Module) -> nn.Module:  # pyright: ignore[reportIncompatibleMethodOverride]
+        for tensor in module.state_dict().values():
+            torch.distributed.broadcast(tensor, 0)
+        return module
+
+
 def make_fabric(
     precision: str, accelerator: str, *, width: int, devices: int = 1, nodes: int = 1, checkpoints: Path | None = None
 ) -> Fabric:
@@ -49,8 +60,7 @@ def make_fabric(
             accelerator="cuda" if is_gpu else "cpu",
             devices=devices,
             num_nodes=nodes,
-            # Gradients are views of the buckets that devices exchange: no second copy of them in memory.
-            strategy=DDPStrategy(gradient_as_bucket_view=True) if devices * nodes > 1 else "auto",
+            strategy=Replicas() if devices * nodes > 1 else "auto",
             precision=FABRIC_PRECISIONS[dtype],
             # Explicit, since Lightning would assume that srun started any process in a Slurm job for it.
             plugins=[LightningEnvironment()],

@@ -1,12 +1,14 @@
 """Updates that are recorded once and repeated: the CPU copies one buffer per batch and starts one CUDA graph.
 
 A recorded update contains forward pass, loss, backward pass, clipping and optimizer step. It is repeated for all
-updates of the same shape. A repetition draws dropout from the seed of the moment.
+updates of the same shape. A repetition draws dropout from the seed of the moment. With several devices, an update has
+two graphs, and the exchange of gradients is between them.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import torch
 from lightning_fabric import Fabric
@@ -26,8 +28,29 @@ Results = tuple[Tensor, Tensor]
 """Sum of losses and gradient norm, scalars on the device."""
 Number = float | Tensor
 """Number for an update. In a recording, it is a scalar on the device, because graphs would keep a float."""
-Compute = Callable[[Update, Sequence[Number]], Results]
+Parts = Generator[Tensor, None, Results]
+"""An update in parts. A vector of gradients between two parts becomes the sum over all devices."""
+Compute = Callable[[Update, Sequence[Number]], Parts]
 """Computes an update with learning rates."""
+Exchange = Callable[[Tensor], None]
+"""Replaces a vector by the sum over all devices."""
+T = TypeVar("T")
+
+
+def run_parts(parts: Parts, run: Callable[[Callable[[], Any]], Any], exchange: Exchange) -> Results:
+    """Run the parts of an update, each by a call of `run`."""
+
+    def part() -> tuple[Tensor | None, Results | None]:
+        try:
+            return next(parts), None
+        except StopIteration as end:
+            return None, end.value
+
+    while True:
+        vector, results = run(part)
+        if vector is None:
+            return results
+        exchange(vector)
 
 
 class CudaRecorder:
@@ -36,7 +59,7 @@ class CudaRecorder:
     def __init__(self) -> None:
         self.stream, self.pool = torch.cuda.Stream(), torch.cuda.graph_pool_handle()
 
-    def run(self, function: Callable[[], Results]) -> Results:
+    def run(self, function: Callable[[], T]) -> T:
         """Call a function on the stream on which it will be recorded, because autograd remembers streams."""
         current = torch.cuda.current_stream()
         self.stream.wait_stream(current)
@@ -45,7 +68,7 @@ class CudaRecorder:
         current.wait_stream(self.stream)
         return results
 
-    def record(self, function: Callable[[], Results]) -> tuple[Results, Callable[[], None]]:
+    def record(self, function: Callable[[], T]) -> tuple[T, Callable[[], None]]:
         """Record a function without computing it. Returns the tensors for its results, and a function to repeat it."""
         graph = torch.cuda.CUDAGraph()
         # Meanwhile, the thread that pins memory may call CUDA.
@@ -58,13 +81,14 @@ class CudaRecorder:
 class Recording:
     """A recorded update. Every repetition reads the buffers, one per batch, and overwrites the results.
 
-    `batches` are kept because they contain tensors outside of the buffers.
+    `parts` repeat the parts of the update, with the vectors between them. `batches` are kept because they contain
+    tensors outside of the buffers.
     """
 
     buffers: list[Tensor]
     batches: list[DeviceBatch]
+    parts: list[tuple[Callable[[], None], Tensor | None]]
     results: Results
-    repeat: Callable[[], None]
 
 
 class UpdateGraphs:
@@ -74,9 +98,15 @@ class UpdateGraphs:
     """
 
     def __init__(
-        self, compute: Compute, optimizer: torch.optim.Optimizer, settings: ModelSettings, device: torch.device
+        self,
+        compute: Compute,
+        exchange: Exchange,
+        optimizer: torch.optim.Optimizer,
+        settings: ModelSettings,
+        device: torch.device,
     ) -> None:
-        self.compute, self.optimizer, self.settings, self.device = compute, optimizer, settings, device
+        self.compute, self.exchange, self.optimizer = compute, exchange, optimizer
+        self.settings, self.device = settings, device
         self.recorder = CudaRecorder()
         self.recordings: dict[tuple[bytes, ...], Recording] = {}
         self._seen: set[tuple[bytes, ...]] = set()
@@ -90,6 +120,10 @@ class UpdateGraphs:
         if recording is not None:
             for buffer, batch in zip(recording.buffers, filled, strict=True):
                 buffer.copy_(batch.buffer, non_blocking=True)
+            for repeat, vector in recording.parts:
+                repeat()
+                if vector is not None:
+                    self.exchange(vector)
         else:
             buffers = [batch.buffer.to(self.device, non_blocking=True) for batch in filled]
             views = [batch.views(buffer, self.settings) for batch, buffer in zip(filled, buffers, strict=True)]
@@ -98,19 +132,25 @@ class UpdateGraphs:
             weight, n_labels, *numbers = views[0][0].unbind()
             on_device = replace(update, micro_batches=[*parts], weight=weight, n_labels=n_labels)  # pyright: ignore
 
-            def function() -> Results:
-                return self.compute(on_device, numbers[: len(rates)])
-
+            update_parts = self.compute(on_device, numbers[: len(rates)])
             if key not in self._seen or len(self.recordings) == MAX_GRAPHS:
                 self._seen.add(key)
-                return self.recorder.run(function)
-            recording = self.recordings[key] = Recording(buffers, batches, *self._record(function))
+                return run_parts(update_parts, self.recorder.run, self.exchange)
+            recorded = []
+
+            def record(part: Callable[[], Any]) -> Any:
+                values, repeat = self._record(part)
+                repeat()
+                recorded.append((repeat, values[0]))
+                return values
+
+            results = run_parts(update_parts, record, self.exchange)
+            recording = self.recordings[key] = Recording(buffers, batches, recorded, results)
             log.info("recorded CUDA graph %d", len(self.recordings))
-        recording.repeat()
         # The next repetition overwrites the results, which are read later.
         return recording.results[0].clone(), recording.results[1].clone()
 
-    def _record(self, function: Callable[[], Results]) -> tuple[Results, Callable[[], None]]:
+    def _record(self, function: Callable[[], T]) -> tuple[T, Callable[[], None]]:
         groups = self.optimizer.param_groups
         try:
             for group in groups:
@@ -122,12 +162,18 @@ class UpdateGraphs:
 
 
 def update_graphs(
-    compute: Compute, optimizer: torch.optim.Optimizer, settings: ModelSettings, *, kernel: Kernel, fabric: Fabric
+    compute: Compute,
+    exchange: Exchange,
+    optimizer: torch.optim.Optimizer,
+    settings: ModelSettings,
+    *,
+    kernel: Kernel,
+    fabric: Fabric,
 ) -> UpdateGraphs | None:
     """Return recorded updates, or None where they are not possible."""
     if kernel != "varlen":  # the number of batches in padded attention differs from update to update
         return None
-    if fabric.world_size > 1 or fabric.strategy.precision.precision == "16-mixed":
-        log.info("CUDA graphs are not used with several devices or with float16")
+    if fabric.strategy.precision.precision == "16-mixed":
+        log.info("CUDA graphs are not used with float16")
         return None
-    return UpdateGraphs(compute, optimizer, settings, fabric.device)
+    return UpdateGraphs(compute, exchange, optimizer, settings, fabric.device)

@@ -16,7 +16,6 @@ from docmt.models.attention.layout import DeviceLayout
 from docmt.models.attention.multi_head import Distances, MultiHeadAttention
 from docmt.models.batch import NO_LABEL, DeviceBatch
 from docmt.models.numerics import CHUNK_SCORES, chunks, convert, product_dtype, symbol_scores
-from docmt.models.systems.context_transformer import ContextTransformer
 from docmt.models.systems.transformer import Transformer
 
 COMPILED_CHUNKS = ("cuda",)  # kinds of devices on which chunks are compiled, if the model is
@@ -42,7 +41,7 @@ class ValidationSums(NamedTuple):
 
 
 class LossModule(nn.Module):
-    """A model with its loss in one forward pass, so that wrappers for several devices cover both."""
+    """A model with its loss in one forward pass, so that autocast and the compiler cover both."""
 
     def __init__(self, model: Transformer, label_smoothing: float) -> None:
         super().__init__()
@@ -117,36 +116,6 @@ class LossModule(nn.Module):
         plain, uniform, other, count = *sums.tolist(), int(chosen_N.sum())
         smoothed = (1 - self.label_smoothing) * plain + self.label_smoothing * uniform
         return ValidationSums(smoothed, plain, count, other, len(chosen_N) - count)
-
-
-class ReplicatedLoss(LossModule):
-    """The loss, connected to parameters that a batch does not use.
-
-    A model with a context encoder also reads sentences, without the encoder. DistributedDataParallel would wait for the
-    encoder's gradients, or search the whole graph in every update for parameters without gradients.
-    """
-
-    def forward(self, batch: DeviceBatch) -> Tensor:
-        return _Connected.apply(super().forward(batch), *self.unused_parameters(batch))
-
-    def unused_parameters(self, batch: DeviceBatch) -> list[nn.Parameter]:
-        """Return the parameters without influence on the loss of a batch."""
-        if not isinstance(self.model, ContextTransformer) or batch.layout.reads_context:
-            return []
-        return list(self.model.context.parameters())
-
-
-class _Connected(torch.autograd.Function):
-    """Identity for the loss, without gradients for the other inputs."""
-
-    @staticmethod
-    def forward(ctx: Any, loss: Tensor, *unused: Tensor) -> Tensor:
-        ctx.n_unused = len(unused)
-        return loss.view_as(loss)
-
-    @staticmethod
-    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
-        return (*grad_outputs, *(None for _ in range(ctx.n_unused)))
 
 
 # The number of chunks depends on the batch, so a compiler must not look inside. Unlike an `autograd.Function`, an

@@ -140,7 +140,7 @@ class MicroBatchSize:
     def _compute(self, task: Task, drawn: np.ndarray, module: Any, optimizer: torch.optim.Optimizer) -> None:
         instance_set, numbers = task.read(drawn, epoch=0)
         try:
-            with describe_oom(task.train, drawn, self.fabric.device), self.fabric.no_backward_sync(module):
+            with describe_oom(task.train, drawn, self.fabric.device):
                 # Room for the two moments of Adam, which allocates them in its first update.
                 fresh = [p for p in module.parameters() if p.requires_grad and not optimizer.state]
                 moments = [torch.empty_like(p) for p in fresh for _ in range(2)]

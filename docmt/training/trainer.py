@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 import torch
 from lightning_fabric import Fabric
-from torch.nn.utils import clip_grads_with_norm_, get_total_norm
+from torch import Tensor
+from torch.nn.utils import clip_grads_with_norm_, get_total_norm, parameters_to_vector, vector_to_parameters
 from tqdm import tqdm
 
 from docmt.errors import UserError
@@ -32,10 +33,10 @@ from docmt.training.agreement import Interrupted, Measurement, MeasurementQueue,
 from docmt.training.checkpoints import BackgroundWriter, CheckpointFolder, layout_of, model_weights, snapshot
 from docmt.training.compiling import compiled_loss
 from docmt.training.entropy import EntropyMeter
-from docmt.training.graphs import Number, Results, UpdateGraphs, update_graphs
+from docmt.training.graphs import Number, Parts, run_parts, update_graphs
 from docmt.training.input_dropout import drop_trees
 from docmt.training.loggers import Loggers
-from docmt.training.loss import LossModule, ReplicatedLoss, ValidationSums
+from docmt.training.loss import LossModule, ValidationSums
 from docmt.training.memory import MicroBatchSize, OutOfMemory, describe_oom
 from docmt.training.optimizer import build_optimizer, learning_rate_factor
 from docmt.training.progress import Schedule, Session, TaskState, TrainingState, write_history, write_progress
@@ -73,9 +74,9 @@ class Trainer:
         self.settings, self.seed, self.fabric, self.tasks = settings, seed, fabric, list(tasks)
         self.loggers = loggers or Loggers({})
         self.state, self.schedule = TrainingState(tasks=[TaskState(task.name) for task in tasks]), Schedule(settings)
-        # One model with its loss in three forms: plain (weights, validation), wrapped by Fabric (autocast, exchange of
-        # gradients), and compiled, which the plain form calls unless it is None.
-        self.raw_module = (LossModule if fabric.world_size == 1 else ReplicatedLoss)(model, settings.label_smoothing)
+        # One model with its loss in three forms: plain (weights, validation), wrapped by Fabric (autocast), and
+        # compiled, which the plain form calls unless it is None.
+        self.raw_module = LossModule(model, settings.label_smoothing)
         optimizer = build_optimizer(self.raw_module, {f"model.{name}" for name in pretrained}, settings)
         self.module, self.optimizer = fabric.setup(self.raw_module, optimizer)
         self.scaler = getattr(fabric.strategy.precision, "scaler", None)  # of losses, only with float16
@@ -83,9 +84,8 @@ class Trainer:
             kernel = model.kernel()
         self.compiled = compiled_loss(self.raw_module, kernel) if settings.compile == "auto" else None
         self.raw_module.compiled = self.compiled
-        self.graphs: UpdateGraphs | None = None
-        if graphs == "auto":
-            self.graphs = update_graphs(self._compute, self.optimizer, model.settings, kernel=kernel, fabric=fabric)
+        parts = self.compute, self.exchange, self.optimizer
+        self.graphs = update_graphs(*parts, model.settings, kernel=kernel, fabric=fabric) if graphs == "auto" else None
         self.raw_module.few_launches = self.graphs is not None
         self.reader = UpdateReader(
             self.tasks,
@@ -200,9 +200,7 @@ class Trainer:
         self.reader.set_n_updates(number, update.index.epoch, update.n_updates)
         # Dropout is seeded by seed and update, so that a resumed training draws the same numbers. Processes draw
         # different numbers. The first one draws the same as a training on a single device.
-        rank = []
-        if fabric.global_rank:
-            rank = [fabric.global_rank]
+        rank = [fabric.global_rank] if fabric.global_rank else []
         seed = int(np.random.SeedSequence((self.seed, step, *rank)).generate_state(1)[0])
         # Not `torch.manual_seed`, which takes as long as everything else that the CPU does for a recorded update.
         torch.default_generator.manual_seed(seed)
@@ -211,8 +209,11 @@ class Trainer:
         factor = learning_rate_factor(step, settings.warmup_steps, settings.decay_steps)
         groups = self.optimizer.param_groups
         rates = [group["peak"] * factor for group in groups]
-        compute = self._compute if self.graphs is None else self.graphs
-        loss_sum, norm = compute(update, rates)
+        self.is_exchanged = False
+        if self.graphs is not None:
+            loss_sum, norm = self.graphs(update, rates)
+        else:
+            loss_sum, norm = run_parts(self.compute(update, rates), lambda part: part(), self.exchange)
         for group, rate in zip(groups, rates, strict=True):
             group["lr"] = rate  # for checkpoints: graphs leave a tensor there
         # On a GPU, the host is ahead here: loss and norm are read when they are logged (see `MeasurementQueue`).
@@ -227,29 +228,25 @@ class Trainer:
         if task.position >= update.n_updates:
             task.epoch, task.position = task.epoch + 1, 0
 
-    def _compute(self, update: Update, rates: Sequence[Number]) -> Results:
+    def compute(self, update: Update, rates: Sequence[Number]) -> Parts:
         """Compute loss and gradients, and change the weights, without waiting for the device.
 
-        `UpdateGraphs` records this method. All numbers that change from update to update are then on the device.
+        Several devices exchange the gradients that are yielded. `UpdateGraphs` records the parts before and after them.
+        All numbers that change from update to update are then on the device.
         """
         settings, fabric = self.settings, self.fabric
         loss_sum = torch.zeros((), dtype=torch.float64, device=fabric.device)
-        for index, micro_batch in enumerate(update.micro_batches, start=1):
-            is_last = index == len(update.micro_batches)
-            with (
-                describe_oom(self.tasks[update.index.task].train, micro_batch.instances, fabric.device),
-                # Gradients add up locally. Devices exchange them once, with the last backward pass.
-                contextlib.nullcontext() if is_last else fabric.no_backward_sync(self.module),
-            ):
+        for micro_batch in update.micro_batches:
+            with describe_oom(self.tasks[update.index.task].train, micro_batch.instances, fabric.device):
                 loss = self.module(micro_batch.batch.to(fabric.device)) * update.weight
-                # Devices average their gradients, but the mean over all labels is the sum of their parts.
-                fabric.backward(loss / (update.n_labels / fabric.world_size))
+                fabric.backward(loss / update.n_labels)  # the labels of all devices
             loss_sum += loss.detach()
-        if isinstance(self.raw_module, ReplicatedLoss):
-            # Unused parameters have zero gradients after the exchange, with which Adam would still move them by its
-            # momentum.
-            for parameter in self.raw_module.unused_parameters(update.micro_batches[0].batch):
-                parameter.grad = None
+        if fabric.world_size > 1:
+            # The same in all processes: a task uses the same parameters in all of its batches.
+            gradients = [p.grad for p in self.module.parameters() if p.grad is not None]
+            vector = parameters_to_vector(gradients)
+            yield vector
+            vector_to_parameters(vector, gradients)
         for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
             group["lr"] = rate
         if self.scaler is not None:
@@ -263,19 +260,24 @@ class Trainer:
         self.optimizer.zero_grad()
         return loss_sum, norm
 
+    def exchange(self, vector: Tensor) -> None:
+        """Replace gradients by their sums over all devices."""
+        self.is_exchanged = True
+        torch.distributed.all_reduce(vector)
+
     def _can_repeat(self, failure: Exception) -> bool:
         """True if a failed update can be repeated, from here on in smaller parts, or without graphs or the compiler.
 
         An update is a function of its number and of weights that it has not changed yet.
         """
-        if self.graphs is not None:
+        if self.graphs is not None and not self.is_exchanged:
             log.warning("training continues without CUDA graphs: %s", str(failure).partition("\n")[0])
             self.graphs, self.reader.fills, self.raw_module.few_launches = None, False, False
             return True
         if isinstance(failure, OutOfMemory) and failure.n_instances > 1:
             return self.micro_batch_size.halve(self.state.step + 1)
-        is_alone = self.fabric.world_size == 1  # others are in an exchange of gradients, which nobody can repeat
-        return is_alone and self.compiled is not None and self.compiled.disable_if_compiler_failed(failure)
+        # After an exchange, the other devices go on with the next update.
+        return bool(self.compiled and not self.is_exchanged and self.compiled.disable_if_compiler_failed(failure))
 
     # Logging
 

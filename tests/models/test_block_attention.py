@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import torch
 from core_fixtures import assert_close
+from plain_attention import dense_attention
 
 from docmt.models.attention import kernels
-from docmt.models.attention.kernels import PaddedIndexes, dense_attention, padded_attention
+from docmt.models.attention.kernels import PaddedIndexes, padded_attention
 from docmt.models.attention.patterns import Grouping
 
 LENGTHS = {"full": ([9, 9], [9, 9]), "ragged": ([9, 5, 7], [9, 5, 7]), "window": ([4, 5, 1], [4, 9, 10])}

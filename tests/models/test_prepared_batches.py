@@ -31,7 +31,7 @@ def tensors_of(batch) -> list[Tensor]:
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("context", ["document", "none"])
-def test_a_prepared_batch_contains_all_that_a_model_reads(architecture, context, monkeypatch):
+def test_prepared_batches_contain_all_that_models_read(architecture, context, monkeypatch):
     model, batch = batch_of(architecture, context=context)
     monkeypatch.setattr(torch, "from_numpy", None)
     assert LossModule(model, 0.1)(batch).isfinite()

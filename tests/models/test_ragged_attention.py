@@ -10,7 +10,14 @@ import torch
 from core_fixtures import assert_close, model_settings
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_attention import assert_equal_with_gradients, groupings_of, layout_of, random_inputs, randomize
+from plain_attention import (
+    assert_equal_with_gradients,
+    dense_attention,
+    groupings_of,
+    layout_of,
+    random_inputs,
+    randomize,
+)
 from plain_layers import join, read
 from torch import Tensor
 
@@ -18,7 +25,6 @@ from docmt.models.attention import patterns, varlen
 from docmt.models.attention.kernels import (
     PaddedIndexes,
     attention_entropy,
-    dense_attention,
     padded_attention,
     ragged_attention,
 )

@@ -14,12 +14,18 @@ from core_fixtures import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_attention import assert_equal_with_gradients, groupings_of, influence, random_inputs, randomize
+from plain_attention import (
+    assert_equal_with_gradients,
+    dense_attention,
+    groupings_of,
+    influence,
+    random_inputs,
+    randomize,
+)
 from plain_layers import join, read
 
 from docmt.instances.storage import load_instances
 from docmt.models.attention import multi_head
-from docmt.models.attention.kernels import dense_attention
 from docmt.models.attention.layout import AttentionLayout, BatchTrees
 from docmt.models.attention.multi_head import build_attention
 from docmt.models.batch import collate

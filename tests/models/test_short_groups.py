@@ -270,7 +270,7 @@ for kernel in (groups.short_groups_forward, groups.short_groups_backward):
         rows, warps = groups.tile(length, 1, width, divmod(capability, 10))
         constants = {"heads": 8, "width": width, "is_causal": True, "B": rows, "P": width}
         types = kinds | {name: "constexpr" for name in constants}
-        whole = {n: types.get(n, "i32" if n.endswith(("stride", "head")) else "*bf16") for n in kernel.arg_names}
+        whole = {n: types.get(n, "i32" if n.endswith(("stride", "head", "row")) else "*bf16") for n in kernel.arg_names}
         target = GPUTarget("cuda", capability, 32)
         made = triton.compile(ASTSource(kernel, whole, constants), target, {"num_warps": warps, "num_stages": 1})
         print(made.metadata.shared)

@@ -177,23 +177,6 @@ def test_one_graph_in_mixed_precision(few_launches):
         compare(module, backend="aot_eager", tolerance=0.05)
 
 
-@pytest.mark.slow
-def test_one_graph_among_several_devices(tmp_path):
-    torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path / 'store'}", rank=0, world_size=1)
-    try:
-        module = LossModule(make_model("concatenation", **SMALL), 0.1)
-        replica = torch.nn.parallel.DistributedDataParallel(module)
-        batch = prepared_batch(module.model.settings, [3, 2], 0)
-        expected = results(module, module, batch)
-        backend, graphs = counting("eager")
-        module.compiled = CompiledLoss(module, backend)
-        for result, value in zip(results(replica, module, batch), expected, strict=True):
-            assert_close(result, value)
-    finally:
-        torch.distributed.destroy_process_group()
-    assert len(graphs) == 1
-
-
 def test_a_batch_of_one_token_is_computed_plainly():
     module = LossModule(make_model(**SMALL), 0.1)
     compiled = CompiledLoss(module, counting("eager")[0])

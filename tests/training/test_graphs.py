@@ -1,6 +1,13 @@
 """Recorded and repeated updates, with recorded operators on a CPU instead of a CUDA graph."""
 
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from core_fixtures import assert_same_training, run_training
@@ -8,26 +15,33 @@ from plain_attention import take_plain_kernels
 from recorded_operators import OperatorRecorder
 
 from docmt.files import read_json
+from docmt.models.model_file import load_model
 from docmt.models.systems import transformer
 from docmt.training import filling, graphs
 from docmt.training.graphs import UpdateGraphs
 from docmt.training.trainer import Trainer
 
+TESTS = Path(__file__).parents[1]
 SMALL = {"encoder_layers": 1, "decoder_layers": 1, "dropout": 0.0}
 STEPS = {"compile": "off", "max_batch_tokens": 40, "max_steps": 14, "warmup_steps": 5}
 STEPS |= {"validate_every_steps": 100, "checkpoint_every_steps": 100}
 MEASURED = "train_loss|gradient_norm|dev_|learning_rate"
 
 
-@pytest.fixture
-def train(study_files, tmp_path, monkeypatch):
-    """Train as on a GPU, with graphs unless they are turned off. Returns the model and its history."""
+def imitate_gpu(monkeypatch):
+    """Kernels of a GPU, batches of few shapes, and recorded operators as graphs."""
     monkeypatch.setattr(transformer, "kernel_for", lambda *_: "varlen")
     monkeypatch.setattr(graphs, "CudaRecorder", OperatorRecorder)
     monkeypatch.setattr(OperatorRecorder, "n_repeated", 0)
     take_plain_kernels(monkeypatch, [])
     for name, step in {"TOKENS": 64, "GROUPS": 16, "KEYS": 128, "ROWS": 32}.items():
         monkeypatch.setattr(filling, name, step)
+
+
+@pytest.fixture
+def train(study_files, tmp_path, monkeypatch):
+    """Train as on a GPU, with graphs unless they are turned off. Returns the model and its history."""
+    imitate_gpu(monkeypatch)
 
     def train(name, *, graphs="auto", model=(), training=(), **options):
         model, training = SMALL | dict(model), STEPS | dict(training)
@@ -85,11 +99,52 @@ def test_repeated_updates_with_accumulation(train, monkeypatch):
     assert_repeated_equals_computed(train, monkeypatch, least=6, training=training)
 
 
+PROCESS = """
+import pathlib, pytest, sys
+import core_fixtures, test_graphs
+study, folder, max_graphs = sys.argv[1:]
+patch = pytest.MonkeyPatch()
+test_graphs.imitate_gpu(patch)
+for module, name in ((core_fixtures, "load_model"), (core_fixtures.pd, "read_csv")):
+    patch.setattr(module, name, lambda _: None)  # only the first process writes files
+patch.setattr(test_graphs.graphs, "MAX_GRAPHS", int(max_graphs))
+options = {"model": test_graphs.SMALL | {"dropout": 0.2}, "training": test_graphs.STEPS | {"max_gradient_norm": 0.5}}
+study, folder = core_fixtures.Study(pathlib.Path(study)), pathlib.Path(folder)
+core_fixtures.run_training(study, folder, graphs="auto", devices=2, **options)
+print(test_graphs.OperatorRecorder.n_repeated)
+"""
+
+
+def train_on_two(study, folder, max_graphs):
+    """Train with two processes. Returns the model, its history, and the numbers of repeated parts of updates."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    paths = os.pathsep.join(map(str, (TESTS, TESTS / "training", TESTS.parent)))
+    environment = os.environ | {"PYTHONPATH": paths, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    command = [sys.executable, "-c", PROCESS, str(study.folder), str(folder), str(max_graphs)]
+    processes = [
+        subprocess.Popen(command, env=environment | {"LOCAL_RANK": rank}, stdout=subprocess.PIPE, text=True)
+        for rank in "01"
+    ]
+    outputs = [process.communicate(timeout=300)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0]
+    return load_model(folder / "model.pt"), pd.read_csv(folder / "history.csv"), list(map(int, outputs))
+
+
+@pytest.mark.slow
+def test_two_processes_exchange_gradients_between_graphs(study_files, tmp_path):
+    """Every update has two recordings. The processes record in their own time, because their shares differ."""
+    *repeated, counts = train_on_two(study_files, tmp_path / "repeated", 24)
+    *computed, _ = train_on_two(study_files, tmp_path / "computed", 0)
+    assert min(counts) >= 8
+    assert_same_training(repeated, computed)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", ["n_labels", "weight", "rates"])
 def test_numbers_of_the_cpu_are_noticed(number, train, monkeypatch):
     """A recording keeps them. Weights change here, because they are always 1 on a single device."""
-    compute = Trainer._compute
+    compute = Trainer.compute
 
     def compute_with_float(self, update, rates):
         if number == "rates":
@@ -105,7 +160,7 @@ def test_numbers_of_the_cpu_are_noticed(number, train, monkeypatch):
 
     monkeypatch.setattr(UpdateGraphs, "__call__", call_with_weight)
     assert_repeated_equals_computed(train, monkeypatch, least=8)
-    monkeypatch.setattr(Trainer, "_compute", compute_with_float)
+    monkeypatch.setattr(Trainer, "compute", compute_with_float)
     with pytest.raises(AssertionError):
         assert_repeated_equals_computed(train, monkeypatch, least=8, name="damaged")
 

@@ -169,7 +169,8 @@ def test_next_start_has_smaller_parts(tmp_path, caplog):
     fabric = SimpleNamespace(world_size=2, device=torch.device("cuda"))
     reader = SimpleNamespace(micro_batch_tokens=None, settings=TrainingSettings(max_batch_tokens=100))
     size = MicroBatchSize(reader, checkpoints, fabric)
-    trainer = SimpleNamespace(fabric=fabric, state=TrainingState(step=3), micro_batch_size=size, graphs=None)
+    state = TrainingState(step=3)
+    trainer = SimpleNamespace(fabric=fabric, state=state, micro_batch_size=size, graphs=None, is_exchanged=True)
     checkpoints.save_hint("micro_batch_tokens", "4 × cuda", 70)
     assert not Trainer._can_repeat(trainer, OutOfMemory("too small", n_instances=2))
     assert reader.micro_batch_tokens is None

@@ -215,7 +215,8 @@ def test_extreme_instances_are_read(study):
 
 
 @pytest.mark.slow
-def test_device_tokens_do_not_change_losses(study, tmp_path):
+def test_device_tokens_do_not_change_losses(study, tmp_path, monkeypatch):
+    monkeypatch.undo()
     recipe = {"max_batch_tokens": 30, "accumulation_steps": 4, "word_dropout": 0.2, "log_every_steps": 1}
     histories = {}
     for micro_batch_tokens in (None, 30, 15, 90, 1000):

@@ -1,8 +1,8 @@
 """Ragged attention: each group of packed queries attends to its own list of packed keys. All models compute with it.
 
-There are three implementations, with equal results: a dense mask (the reference in tests), padded batches with groups
-of similar size (any device), and variable-length attention (CUDA, half precision: `varlen.py`, `short_groups.py`). The
-latter two read index tensors.
+There are two implementations, with equal results: padded batches with groups of similar size (any device), and
+variable-length attention (CUDA, half precision: `varlen.py`, `short_groups.py`). Both read index tensors. Tests compare
+them with a dense mask.
 
 Shape letters: N packed queries, M packed keys, H heads, K head width, G groups, P padded rows (or keys in group order).
 In a padded batch: g groups, q and k padded queries and keys, b queries in a block, s keys that the block may see.
@@ -222,14 +222,6 @@ def distances_of(indexes: KernelIndexes) -> Tensor:
     """Return the key distances, int64 [P]. Only for patterns with distances."""
     assert indexes.distances_P is not None, "asked for only where the pattern says them"
     return indexes.distances_P
-
-
-def dense_attention(query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: Grouping) -> Tensor:
-    """Attention as in the papers: softmax(QKᵀ/√K + M)V with a dense mask (G-Transformer, Eq. 6–7)."""
-    mask_NM = torch.from_numpy(grouping.dense_mask(len(key_MHK))).to(query_NHK.device)
-    scores_HNM = torch.einsum("nhk,mhk->hnm", query_NHK, key_MHK) / math.sqrt(query_NHK.shape[-1])
-    weights_HNM = scores_HNM.masked_fill(~mask_NM, -torch.inf).softmax(-1)
-    return torch.einsum("hnm,mhk->nhk", weights_HNM, value_MHK)
 
 
 def padded_attention(

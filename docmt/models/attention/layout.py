@@ -34,7 +34,6 @@ from docmt.models.attention.patterns import (
     sum_instances,
 )
 from docmt.models.attention.varlen import VarlenIndexes
-from docmt.models.buffers import map_leaves
 from docmt.models.settings import Context, ModelSettings, Positions
 from docmt.ranges import expand_ranges, starts_of
 
@@ -393,9 +392,6 @@ class DeviceLayout:
             layout.settings.positions,
             drafts,
         )
-
-    def to(self, device: torch.device) -> "DeviceLayout":
-        return map_leaves(self, lambda tensor: tensor.to(device))
 
     def grouping(self, slot: Slot, pattern: str) -> KernelIndexes:
         """Return the grouping for a slot and a single pattern."""

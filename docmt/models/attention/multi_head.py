@@ -123,8 +123,8 @@ class MultiHeadAttention(nn.Module):
     @property
     def key_width(self) -> int:
         """The width of keys and values in a head, with distances."""
-        head_width = self.out.in_features // self.heads
-        return head_width if self.distances is None else self.distances.cache_width(head_width)
+        factor = 1 if self.distances is None else self.distances.key_factor
+        return self.out.in_features // self.heads * factor
 
     @staticmethod
     def counterpart(name: str) -> str | None:
@@ -134,6 +134,8 @@ class MultiHeadAttention(nn.Module):
 
 class Distances(nn.Module, ABC):
     """Parameters and computations that make attention depend on the key distances in the pattern's grouping."""
+
+    key_factor: ClassVar[int] = 1  # keys and values are wider by this factor
 
     def projections(
         self, part: MultiHeadAttention, query_ND: Tensor, memory_MD: Tensor | None, indexes: KernelIndexes
@@ -148,10 +150,6 @@ class Distances(nn.Module, ABC):
     def finish(self, output_NHE: Tensor) -> Tensor:
         """Return the attention output as the output projection reads it, [N, H, K]."""
         return output_NHE
-
-    def cache_width(self, head_width: int) -> int:
-        """Return the width of cached keys and values in incremental decoding."""
-        return head_width
 
     def extend_step(self, projected_N3HK: Tensor, position: Tensor) -> Tensor:
         """Return queries (scaled by 1/√K), keys and values for one step in incremental decoding, as caches hold them.
@@ -188,6 +186,8 @@ class TokenDistances(Distances):
     scalar product. Queries, keys and values are therefore 2 K wide here, and any kernel can compute them.
     """
 
+    key_factor = 2
+
     def __init__(self, heads: int, head_width: int) -> None:
         super().__init__()
         self.matrix = nn.Parameter(torch.empty(heads, head_width, head_width))
@@ -203,9 +203,8 @@ class TokenDistances(Distances):
         # Cross-attention has no order of words between query and key.
         assert memory_MD is None, "of self-attention only"
         query, key, value = part.project(query_ND, None)
-        positions_N = indexes.positions_N
-        assert positions_N is not None, "this pattern gives positions"
-        query, near, value = self.extend(query, key, value, positions_N)
+        assert indexes.positions_N is not None, "this pattern gives positions"
+        query, near, value = self.extend(query, key, value, indexes.positions_N)
         # As in Transformer-XL, the states of earlier sentences are constants. The projections still get gradients.
         far_key, far_value = part.project_memory(query_ND.detach())
         far = torch.cat((far_key, near[..., far_key.shape[-1] :]), dim=-1)
@@ -245,10 +244,6 @@ class TokenDistances(Distances):
         # Decoding scales queries when it projects them, so the bias must be scaled before it is added.
         scale = key_NHK.shape[-1] ** -0.5
         return torch.stack(self.extend(query_NHK, key_NHK, value_NHK, position, scale=scale), dim=1)
-
-    @override
-    def cache_width(self, head_width: int) -> int:
-        return 2 * head_width
 
     @override
     def finish(self, output_NHE: Tensor) -> Tensor:

@@ -24,6 +24,7 @@ from docmt.models.attention.kernels import Kernel, kernel_for
 from docmt.models.attention.layout import AttentionLayout, DeviceLayout
 from docmt.models.attention.multi_head import Attention, MultiHeadAttention
 from docmt.models.attention.patterns import Side
+from docmt.models.buffers import move
 from docmt.models.layers import ENCODER_LAYERS, DecoderLayer, EncoderLayer
 from docmt.models.numerics import call_layer, dropout, product_dtype
 from docmt.models.settings import ModelSettings, Positions
@@ -122,7 +123,7 @@ class Transformer(nn.Module):
     def place(self, layout: AttentionLayout) -> DeviceLayout:
         """Return the layout as the model reads it. Raises UserError as `Batch.prepare`."""
         layout.check_positions()
-        return DeviceLayout.of(layout, self.kernel()).to(self.embedding.weight.device)
+        return move(DeviceLayout.of(layout, self.kernel()), self.embedding.weight.device)
 
     def forward(self, src_tokens_S: Tensor, tgt_inputs_N: Tensor, layout: DeviceLayout) -> Tensor:
         """Return decoder states [N, D] for the target inputs, teacher-forced."""
