@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from docmt.models.attention.layout import AttentionLayout
+from docmt.models.attention.layout import AttentionLayout, DeviceLayout
 from docmt.models.presets import ARCHITECTURES
 from docmt.models.settings import ModelSettings
 from docmt.models.systems.context_module import PackedReader
@@ -111,7 +111,7 @@ def outputs(ours: HierarchicalAttention, theirs: Any, settings: ModelSettings) -
     states_SD = torch.from_numpy(generator.normal(size=(lengths_G.sum(), WIDTH)))
     layout = AttentionLayout.of_source(lengths_G, counts_B, settings=settings)
     with torch.no_grad():
-        mine_SD = ours(states_SD, PackedReader(layout, "src", states_SD.device, None))
+        mine_SD = ours(states_SD, PackedReader(DeviceLayout.of(layout, "padded"), "src"))
         padded_LGD = nn.utils.rnn.pad_sequence(states_SD.split(lengths_G.tolist()))
         tokens_LG1 = torch.full((*padded_LGD.shape[:2], 1), PADDING)
         for number, length in enumerate(lengths_G):

@@ -112,7 +112,6 @@ class TargetScorer:
     ) -> None:
         self.trained = trained
         self.settings = settings
-        self.device = device
         self.rule = rule
         self.model = prepare_model(trained.model, settings, device)
         self.encode = cache(trained.encode)

@@ -67,7 +67,7 @@ class SharedLayout(AttentionLayout):
 
     def keep(self, rows: Tensor, side: Side) -> Tensor:
         """Return the rows on a side that are computed."""
-        return rows[torch.from_numpy(self._rows[side].distinct).to(rows.device)]
+        return rows[torch.from_numpy(self._rows[side].distinct)]
 
     def computed_rows(self, side: Side, device: torch.device) -> Tensor:
         """Return, for every row on a side, the computed row equal to it, int64."""

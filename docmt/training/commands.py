@@ -54,7 +54,7 @@ def train(
             memory, or max_batch_tokens on a CPU.
         loggers: Lightning loggers, which write to `loggers/` next to the model.
         keep_checkpoints: number of checkpoints that stay after the training, from the newest.
-        graphs: `auto` records updates as CUDA graphs, if there is a single GPU with flash attention.
+        graphs: `auto` records updates as CUDA graphs on GPUs with flash attention.
         fingerprint: hash of all settings and data, recorded in the model. Default: hash of --settings.
     """
     if devices == 0:

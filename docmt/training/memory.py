@@ -154,8 +154,8 @@ class MicroBatchSize:
     def halve(self, step: int) -> bool:
         """Halve the size after update `step` has run out of memory. Returns True if this session can repeat the update.
 
-        Among several devices it cannot, because the others wait in an exchange of gradients. Later sessions start with
-        the halved size.
+        Among several devices it cannot, because all must cut validation into the same batches. Later sessions start
+        with the halved size.
         """
         limit = (self.reader.micro_batch_tokens or self.reader.settings.max_batch_tokens) // 2
         self.checkpoints.save_hint("micro_batch_tokens", self.devices, limit)

@@ -134,7 +134,7 @@ class Recipe(TrainingSettings):
     """Number of checkpoints that a finished training keeps, from the newest. 1 can be continued with a larger
     `max_steps`, and 2 is safe from a damaged file. Changes apply to later trainings."""
     graphs: GraphsMode = "off"
-    """`auto`: record updates as CUDA graphs on one GPU with flash attention (docs/training.md). Results are equal up to
+    """`auto`: record updates as CUDA graphs on GPUs with flash attention (docs/training.md). Results are equal up to
     rounding and the random numbers of dropout, and a training can continue with either value. Not yet tested on a GPU.
     Changing this reruns nothing."""
 

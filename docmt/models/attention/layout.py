@@ -369,7 +369,7 @@ class DeviceLayout:
     def of(cls, layout: AttentionLayout, kernel: Kernel) -> "DeviceLayout":
         """Return the layout for an attention kernel (`kernels.kernel_for`), on the CPU."""
         groupings = {}
-        for slot, pattern in layout.attention_parts():
+        for slot, pattern in dict.fromkeys(layout.attention_parts()):
             grouping = layout.grouping(slot, pattern)
             indexes = indexes_for(grouping, kernel)
             # A batch with shared prefixes has other keys.

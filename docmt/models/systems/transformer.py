@@ -117,8 +117,9 @@ class Transformer(nn.Module):
     def kernel(self) -> Kernel:
         """Return the attention kernel for the device and the precision of the moment."""
         table_VD = self.embedding.weight
-        width = max(part.key_width for part in self.modules() if isinstance(part, MultiHeadAttention))
-        return kernel_for(table_VD.device, product_dtype(table_VD), width)
+        widths = {part.key_width for part in self.modules() if isinstance(part, MultiHeadAttention)}
+        kernels = {kernel_for(table_VD.device, product_dtype(table_VD), width) for width in widths}
+        return "padded" if "padded" in kernels else "varlen"
 
     def place(self, layout: AttentionLayout) -> DeviceLayout:
         """Return the layout as the model reads it. Raises UserError as `Batch.prepare`."""
