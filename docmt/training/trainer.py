@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from lightning_fabric import Fabric
 from torch import Tensor
-from torch.nn.utils import clip_grads_with_norm_, get_total_norm, parameters_to_vector, vector_to_parameters
+from torch.nn.utils import clip_grads_with_norm_, get_total_norm, vector_to_parameters
 from tqdm import tqdm
 
 from docmt.errors import UserError
@@ -84,8 +84,10 @@ class Trainer:
             kernel = model.kernel()
         self.compiled = compiled_loss(self.raw_module, kernel) if settings.compile == "auto" else None
         self.raw_module.compiled = self.compiled
-        parts = self.compute, self.exchange, self.optimizer
-        self.graphs = update_graphs(*parts, model.settings, kernel=kernel, fabric=fabric) if graphs == "auto" else None
+        n_entries = sum(map(torch.numel, model.parameters())) * (fabric.world_size > 1)
+        self.vector = torch.empty(n_entries, device=fabric.device)  # of gradients, the same for all graphs
+        steps = self.compute, self.exchange, self.optimizer
+        self.graphs = update_graphs(*steps, model.settings, kernel=kernel, fabric=fabric) if graphs == "auto" else None
         self.raw_module.few_launches = self.graphs is not None
         self.reader = UpdateReader(
             self.tasks,
@@ -211,16 +213,15 @@ class Trainer:
         rates = [group["peak"] * factor for group in groups]
         self.is_exchanged = False
         if self.graphs is not None:
-            loss_sum, norm = self.graphs(update, rates)
+            results = self.graphs(update, rates)
         else:
-            loss_sum, norm = run_parts(self.compute(update, rates), lambda part: part(), self.exchange)
+            results = run_parts(self.compute(update, rates), lambda part: part(), self.exchange)
         for group, rate in zip(groups, rates, strict=True):
             group["lr"] = rate  # for checkpoints: graphs leave a tensor there
         # On a GPU, the host is ahead here: loss and norm are read when they are logged (see `MeasurementQueue`).
         seconds = perf_counter() - started
-        self.measurements.add(
-            Measurement(step, number, loss_sum, norm, max(rates), update.n_labels, update.n_tokens, seconds)
-        )
+        counts = update.n_labels, update.n_tokens
+        self.measurements.add(Measurement(step, number, *results, max(rates), *counts, seconds))
         state.add_seconds(seconds)
         state.step += 1
         task = state.tasks[number]
@@ -244,7 +245,8 @@ class Trainer:
         if fabric.world_size > 1:
             # The same in all processes: a task uses the same parameters in all of its batches.
             gradients = [p.grad for p in self.module.parameters() if p.grad is not None]
-            vector = parameters_to_vector(gradients)
+            vector = self.vector[: sum(map(torch.numel, gradients))]
+            torch.cat([gradient.view(-1) for gradient in gradients], out=vector)
             yield vector
             vector_to_parameters(vector, gradients)
         for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
