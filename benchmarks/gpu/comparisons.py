@@ -18,11 +18,10 @@ from lightning_fabric import Fabric
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from benchmarks.gpu.outcomes import NOT_COMPILED, Outcome, distance, judge, relative_difference
-from benchmarks.gpu.workload import QUIET, History, Recipe, Workload, model_settings, random_model
+from benchmarks.gpu.workload import QUIET, History, Recipe, Workload, kernel_of, model_settings, random_model
 from docmt.decoding.contrastive_scoring import Candidate, TargetScorer
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Translator
-from docmt.models.attention.kernels import kernel_for
 from docmt.models.presets import ARCHITECTURES
 from docmt.training.compiling import compiled_loss
 from docmt.training.loss import LossModule
@@ -108,7 +107,7 @@ class Scenarios:
         module = LossModule(random_model(settings, N_SYMBOLS, seed=seed), 0.1).to(device).train()
         optimizer = build_optimizer(module, set(), TrainingSettings())
         with _same_draws(), torch.autocast(device.type, dtype, enabled=dtype != torch.float32):
-            loss = module(self.workload.batch(settings, device, dtype, n=3))
+            loss = module(self.workload.batch(module.model, dtype, n=3))
         loss.backward()
         used = [p for p in module.parameters() if p.grad is not None]
         before = torch.cat([p.detach().flatten() for p in used])
@@ -120,9 +119,9 @@ class Scenarios:
     def compiled(self, preset: str) -> Outcome:
         """Compare a compiled graph's loss and gradient in bfloat16 with the plain computation."""
         settings = model_settings(preset)
-        kernel = kernel_for(self.device, torch.bfloat16, settings.width // settings.heads)
         module = LossModule(random_model(settings, N_SYMBOLS), 0.1).to(self.device).train()
-        batch, graph = self.workload.batch(settings, self.device, torch.bfloat16), compiled_loss(module, kernel)
+        batch = self.workload.batch(module.model, torch.bfloat16)
+        graph = compiled_loss(module, kernel_of(module.model, torch.bfloat16))
         if graph is None:
             return NOT_COMPILED
         from torch import _dynamo

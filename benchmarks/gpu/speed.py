@@ -22,11 +22,10 @@ from benchmarks.gpu.dense import dense_loss
 from benchmarks.gpu.environment import GIB
 from benchmarks.gpu.outcomes import NOT_COMPILED, Outcome
 from benchmarks.gpu.rows import Check
-from benchmarks.gpu.workload import QUIET, Workload, model_settings
+from benchmarks.gpu.workload import QUIET, Workload, kernel_of, model_settings
 from docmt.decoding.incremental_decoder import IncrementalDecoder
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Translator
-from docmt.models.attention.kernels import kernel_for
 from docmt.models.batch import DeviceBatch
 from docmt.models.gpus import CAPABILITY_WITH_BFLOAT16
 from docmt.models.numerics import CHUNK_SCORES
@@ -82,11 +81,10 @@ class Speed:
 
     @cached_property
     def graph(self) -> CompiledLoss | None:
-        kernel = kernel_for(self.device, self.dtype, self.settings.width // self.settings.heads)
-        return compiled_loss(self.module, kernel)
+        return compiled_loss(self.module, kernel_of(self.module.model, self.dtype))
 
     def batch(self, n: int | None = None) -> DeviceBatch:
-        return self.workload.batch(self.settings, self.device, self.dtype, n=n)
+        return self.workload.batch(self.module.model, self.dtype, n=n)
 
     def seconds(self, function: Callable[[], Any]) -> float:
         """Return the mean time per call after warm-up calls, without synchronization between calls."""

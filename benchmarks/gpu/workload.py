@@ -15,7 +15,7 @@ import torch
 from docmt.decoding.translation import Source
 from docmt.gpu_locks import VISIBLE
 from docmt.instances.storage import InstanceSet, InstanceTrees, load_instances, save_instances
-from docmt.models.attention.kernels import kernel_for
+from docmt.models.attention.kernels import Kernel
 from docmt.models.batch import Batch, DeviceBatch, collate, instance_trees
 from docmt.models.model_file import TrainedModel, load_model
 from docmt.models.presets import ARCHITECTURES, SIZES
@@ -113,6 +113,12 @@ def read_history(path: Path) -> History:
     return {str(name): history[name].dropna().tolist() for name in history}
 
 
+def kernel_of(model: Transformer, dtype: torch.dtype) -> Kernel:
+    """Return the attention kernel of a training whose matrix products have a dtype."""
+    with torch.autocast(model.embedding.weight.device.type, dtype, enabled=dtype != torch.float32):
+        return model.kernel()
+
+
 class Workload:
     """Folder with random instances for training and validation, a vocabulary and a text pipeline.
 
@@ -191,11 +197,10 @@ class Workload:
         """Return the first n instances as a batch."""
         return collate(self.instances, range(n or len(self.instances)), settings)
 
-    def batch(
-        self, settings: ModelSettings, device: torch.device, dtype: torch.dtype, *, n: int | None = None
-    ) -> DeviceBatch:
-        """Return the first n instances as a batch for matrix products in a dtype, on a device as in a training."""
-        batch = self.host_batch(settings, n=n).prepare(kernel_for(device, dtype, settings.width // settings.heads))
+    def batch(self, model: Transformer, dtype: torch.dtype, *, n: int | None = None) -> DeviceBatch:
+        """Return the first n instances as a batch for matrix products in a dtype, on the model's device."""
+        device = model.embedding.weight.device
+        batch = self.host_batch(model.settings, n=n).prepare(kernel_of(model, dtype))
         return batch if device.type == "cpu" else batch.pin_memory().to(device)
 
     def sources(self, settings: ModelSettings) -> list[Source]:

@@ -17,7 +17,7 @@ from docmt.instances.packing import BoundaryTokens, PackedSentences, gather
 from docmt.instances.storage import InstanceSet
 from docmt.models.attention.kernels import Kernel
 from docmt.models.attention.layout import AttentionLayout, BatchTrees, DeviceLayout, Drafts
-from docmt.models.buffers import BufferSlice, map_leaves, to_buffer
+from docmt.models.buffers import BufferSlice, map_leaves, to_buffer, view_slices
 from docmt.models.settings import Context, ModelSettings
 from docmt.text.vocabulary import EOD
 
@@ -51,17 +51,16 @@ class Batch:
 
         Raises UserError if an instance is longer than the learned positions.
         """
-        self.layout.check_positions()
-        labels = self.tgt_labels_N, self.is_word_or_end_N
         layout = DeviceLayout.of(self.layout, kernel)
-        return DeviceBatch(self.src_tokens_S, self.tgt_inputs_N, *labels, layout, self.has_masks)
+        self.layout.settings.form.check_positions(layout.n_positions)
+        return DeviceBatch.of(self, layout)
 
 
 class DeviceBatch:
-    """What a model and its loss read of a batch: tensors on one device.
+    """The tensors of a batch on one device, for a model and its loss.
 
-    Not a dataclass, because Fabric takes dataclasses apart whenever it calls a model. Attributes are those of `Batch`,
-    and `buffer`, the memory behind all tensors after `pin_memory`.
+    The attributes are those of `Batch`. After `pin_memory`, `buffer` is the memory behind all tensors. This is not a
+    dataclass, because Fabric copies every dataclass field by field when it calls a model.
     """
 
     def __init__(
@@ -77,6 +76,12 @@ class DeviceBatch:
         self.src_tokens_S, self.tgt_inputs_N = src_tokens_S, tgt_inputs_N
         self.tgt_labels_N, self.is_word_or_end_N = tgt_labels_N, is_word_or_end_N
         self.layout, self.has_masks, self.buffer = layout, has_masks, buffer
+
+    @classmethod
+    def of(cls, batch: Batch, layout: DeviceLayout) -> "DeviceBatch":
+        """Return the tensors of a batch on the CPU, with a layout made from the batch's layout."""
+        labels = batch.tgt_labels_N, batch.is_word_or_end_N
+        return cls(batch.src_tokens_S, batch.tgt_inputs_N, *labels, layout, batch.has_masks)
 
     def map_tensors(self, function: Callable[[Any], Any], *, kind: type = Tensor) -> "DeviceBatch":
         """Return a copy with `function` applied to all tensors, as `map_leaves` does, and without a buffer."""
@@ -107,7 +112,7 @@ class DeviceBatch:
 
     def _filled(self, buffer: Tensor) -> "DeviceBatch":
         """Return the batch with views into a buffer in place of every `BufferSlice`."""
-        batch = map_leaves(self, lambda part: part.view(buffer), kind=BufferSlice)
+        batch = view_slices(self, buffer)
         batch.buffer = buffer
         return batch
 

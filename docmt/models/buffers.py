@@ -79,10 +79,14 @@ def to_buffer(nest: Any) -> tuple[Any, Tensor]:
     return placed, buffer
 
 
+def view_slices(placed: Any, buffer: Tensor) -> Any:
+    """Return a nest with views into a buffer in place of every `BufferSlice`."""
+    return map_leaves(placed, lambda part: part.view(buffer), kind=BufferSlice)
+
+
 def move(nest: Any, device: torch.device) -> Any:
     """Return a nest of CPU tensors on a device, moved in a single copy."""
     if device.type == "cpu":
         return nest
     placed, buffer = to_buffer(nest)
-    buffer = buffer.to(device)
-    return map_leaves(placed, lambda part: part.view(buffer), kind=BufferSlice)
+    return view_slices(placed, buffer.to(device))

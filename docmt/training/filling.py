@@ -21,7 +21,7 @@ from docmt.models.attention.layout import AttentionLayout, BatchTrees, DeviceLay
 from docmt.models.attention.patterns import SIDES
 from docmt.models.attention.varlen import MAX_LENGTH, VarlenIndexes, has_short_groups
 from docmt.models.batch import NO_LABEL, Batch, DeviceBatch
-from docmt.models.buffers import BufferSlice, map_leaves, to_buffer
+from docmt.models.buffers import to_buffer, view_slices
 from docmt.models.settings import ModelSettings
 from docmt.models.systems.transformer import sinusoids
 from docmt.text.vocabulary import EOS
@@ -50,12 +50,10 @@ class FilledBatch:
     @classmethod
     def of(cls, batch: Batch) -> "FilledBatch":
         """Return the filled batch. Raises UserError if an instance is longer than the learned positions."""
-        batch.layout.check_positions()
+        batch.layout.settings.form.check_positions(batch.layout.max_positions())  # filler may be longer
         filled = fill_up(batch)
-        labels = filled.tgt_labels_N, filled.is_word_or_end_N
-        layout = fill_layout(DeviceLayout.of(filled.layout, "varlen"))
-        device_batch = DeviceBatch(filled.src_tokens_S, filled.tgt_inputs_N, *labels, layout, filled.has_masks)
-        slices, buffer = to_buffer((torch.empty(N_NUMBERS), vars(device_batch)))
+        device_batch = DeviceBatch.of(filled, fill_layout(DeviceLayout.of(filled.layout, "varlen")))
+        slices, buffer = to_buffer((torch.empty(N_NUMBERS), device_batch))
         return cls(pickle.dumps(slices), buffer)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -71,8 +69,7 @@ class FilledBatch:
 
     def views(self, buffer: Tensor, settings: ModelSettings) -> tuple[Tensor, DeviceBatch]:
         """Return the numbers, float32 [N_NUMBERS], and the batch, with views into a copy of the buffer on a device."""
-        numbers, parts = map_leaves(pickle.loads(self.key), lambda part: part.view(buffer), kind=BufferSlice)
-        batch = DeviceBatch(**parts)
+        numbers, batch = view_slices(pickle.loads(self.key), buffer)
         batch.layout = with_table(batch.layout, settings, buffer.device)
         return numbers, batch
 

@@ -315,10 +315,6 @@ class AttentionLayout:
                 highest = max(highest, int(lengths.max(initial=0)))
         return highest
 
-    def check_positions(self) -> None:
-        """Raise UserError if there are more positions than learned vectors for them."""
-        self.settings.form.check_positions(self.max_positions())
-
     def index_kinds(self) -> set[tuple[Side, IndexKind]]:
         """Return side and kind of all indexes that the model needs."""
         kinds: set[tuple[Side, IndexKind]] = {(side, self.settings.positions) for side in ("src", "tgt")}
@@ -344,10 +340,11 @@ class AttentionLayout:
 
 @dataclass
 class DeviceLayout:
-    """What a model reads of a layout: tensors on its device and numbers, with nothing left to compute.
+    """The part of a layout that a model reads: tensors on the model's device, and numbers.
 
-    `torch.compile` therefore makes one graph from `Transformer.forward` that serves batches of all shapes. Groupings
-    have the pattern names in the settings, even where they are resolved to others.
+    A model computes nothing more of its layout. `torch.compile` therefore makes one graph from `Transformer.forward`
+    that serves batches of all shapes. Groupings have the pattern names in the settings, even where they are resolved to
+    others.
 
     Attributes:
         n_positions: the highest position + 1, or more.

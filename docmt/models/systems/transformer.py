@@ -123,8 +123,9 @@ class Transformer(nn.Module):
 
     def place(self, layout: AttentionLayout) -> DeviceLayout:
         """Return the layout as the model reads it. Raises UserError as `Batch.prepare`."""
-        layout.check_positions()
-        return move(DeviceLayout.of(layout, self.kernel()), self.embedding.weight.device)
+        device_layout = DeviceLayout.of(layout, self.kernel())
+        self.settings.form.check_positions(device_layout.n_positions)
+        return move(device_layout, self.embedding.weight.device)
 
     def forward(self, src_tokens_S: Tensor, tgt_inputs_N: Tensor, layout: DeviceLayout) -> Tensor:
         """Return decoder states [N, D] for the target inputs, teacher-forced."""
