@@ -13,7 +13,7 @@ import collections.abc
 import importlib
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from docmt.instances.packing import PackedSentences
 from docmt.models.batch import pack
@@ -60,7 +60,7 @@ class Authors:
             if name not in np.__dict__:
                 setattr(np, name, kind)
         sys.path.insert(0, str(folder))
-        utils = importlib.import_module("fairseq.utils")
+        utils: Any = importlib.import_module("fairseq.utils")
         # Theirs round softmax to float32, whatever they compute in.
         utils.softmax = lambda x, dim, onnx_trace=False: F.softmax(x, dim=dim)
         utils.log_softmax = lambda x, dim, onnx_trace=False: F.log_softmax(x, dim=dim)
@@ -74,7 +74,7 @@ class Authors:
         # docmt's id → theirs. The last word of docmt is their `[en]`, which no document has.
         self.ids = torch.tensor([*first, *range(4, N_SYMBOLS - 3), source])
 
-    def build(self, mode: str, context_layers: tuple[int, int, int]) -> nn.Module:
+    def build(self, mode: str, context_layers: tuple[int, int, int]) -> Any:
         """A model with random weights. Biases and norms differ from 0 and 1."""
         sizes = {"embed_dim": WIDTH, "ffn_embed_dim": INNER, "layers": LAYERS, "attention_heads": HEADS}
         options: dict[str, Any] = {f"{side}_{key}": n for side in ("encoder", "decoder") for key, n in sizes.items()}
@@ -99,7 +99,7 @@ class Authors:
                     parameter.add_(0.3 * torch.randn_like(parameter))
         return model
 
-    def tensor_of(self, name: str, theirs: dict[str, Tensor]) -> Tensor:
+    def tensor_of(self, name: str, theirs: Mapping[str, Tensor]) -> Tensor:
         """The authors' tensors for a docmt parameter, in docmt's order."""
         if name == "embedding.weight":
             return theirs["encoder.embed_tokens.weight"][self.ids]

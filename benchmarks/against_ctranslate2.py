@@ -13,7 +13,7 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +110,7 @@ def our_translation(model: Transformer, sentences: list[np.ndarray], settings: D
     prepared = prepare_search(model, settings, "cpu")
     order = sorted(range(len(sentences)), key=lambda number: -len(sentences[number]))
 
-    def search(numbers: list[int]) -> list[list[int]]:
+    def search(numbers: Sequence[int]) -> list[list[int]]:
         lengths = np.array([len(sentences[number]) for number in numbers])
         layout = AttentionLayout.of_source(lengths, np.ones_like(lengths), settings=model.settings)
         tokens = np.concatenate([sentences[number] for number in numbers])

@@ -112,7 +112,7 @@ def outputs(ours: HierarchicalAttention, theirs: Any, settings: ModelSettings) -
     layout = AttentionLayout.of_source(lengths_G, counts_B, settings=settings)
     with torch.no_grad():
         mine_SD = ours(states_SD, PackedReader(DeviceLayout.of(layout, "padded"), "src"))
-        padded_LGD = nn.utils.rnn.pad_sequence(states_SD.split(lengths_G.tolist()))
+        padded_LGD = nn.utils.rnn.pad_sequence(list(states_SD.split(lengths_G.tolist())))
         tokens_LG1 = torch.full((*padded_LGD.shape[:2], 1), PADDING)
         for number, length in enumerate(lengths_G):
             tokens_LG1[:length, number] = PADDING + 1

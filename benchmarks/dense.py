@@ -7,6 +7,7 @@ Shape letters: B instances, T target tokens, S source tokens, M beam, R = B × M
 """
 
 import math
+from typing import Any
 
 import numpy as np
 import torch
@@ -46,7 +47,8 @@ class DenseDecoder:
         n_documents, beam = len(sentences_B), self.beam
         src, src_tags = pad_instances(torch.from_numpy(src_tokens), src_lengths, sentences_B)
         with masked_attention():
-            memory = self.model.encode(src, DenseLayout(src_tags, src_tags)).repeat_interleave(beam, 0)
+            layout: Any = DenseLayout(src_tags, src_tags)  # in place of a `DeviceLayout`
+            memory = self.model.encode(src, layout).repeat_interleave(beam, 0)
         self.src_tags = src_tags.repeat_interleave(beam, 0)
         self.is_padded = bool((src_tags == 0).any())
         self.caches: dict[int, list[Tensor]] = {}
@@ -111,7 +113,7 @@ class DenseDecoder:
         self_mask = tags[:, -1:, None] != tags[:, None]
         cross_mask = tags[:, -1:, None] != self.src_tags[:, None]
         padding = (self.src_tags == 0)[:, None] if self.is_padded else None
-        for layer in model.decoder:
+        for layer in model.decoder_layers:
             attended = self._attend(layer.self_attention, hidden, hidden, (self_mask, None), grows=True)
             hidden = layer.self_sublayer(hidden, attended)
             attended = self._attend(layer.cross_attention, hidden, memory, (cross_mask, padding), grows=False)
