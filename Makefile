@@ -85,7 +85,7 @@ format: $(TESTED)
 	ruff format .
 	snakefmt Snakefile workflow
 
-# The scripts that need no data. Others say in their first lines what they read.
+# The scripts that need no data. The first lines of other scripts name their inputs.
 BENCHMARKS := speed architectures preparation graphs significance memory startup
 bench: $(STAMP)
 	for name in $(BENCHMARKS); do python benchmarks/$$name.py || exit 1; done

@@ -9,6 +9,7 @@ CONFIG.histories.csv the training histories. Claims without scores of all their 
 """
 
 import argparse
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,6 +33,8 @@ DROPPED = ["low", "high", "chance", "versions"]
 """Columns of `scores.csv` that no claim needs."""
 HISTORY_METRICS = ("dev_loss", "below_uniform_cross")
 """Columns of training histories that claims compare."""
+BREAK = "¶"
+"""A line break in a cell, until the table is Markdown."""
 RUN = ["dataset", "system", "seed"]
 
 
@@ -45,14 +48,19 @@ def judged_table(config: str) -> str:
     scores, histories = read_stored(config)
     table = claims_table(scores, histories, read_study(config).config.report)
     assert table is not None, "each configuration has claims"
-    judged = table.frame[table.frame["Verdict"] != "not run"]
+    judged = table.frame[table.frame["Verdict"] != "not run"].copy()
     n_others = len(table.frame) - len(judged)
     if judged.empty:
         return f"None of the {n_others} claims has been run.\n"
     facts = [f"{n_others} other claims have not been run."]
     if not scores.empty:
         facts.insert(0, f"Commit {', '.join(sorted(set(scores['commit'])))}.")
-    return f"{to_markdown(replace(table, frame=judged))}\n\n{' '.join(facts)}\n"
+    for column in ("Measured", "Difference"):
+        judged[column] = judged[column].str.replace("; ", BREAK)
+    text = to_markdown(replace(table, frame=judged)).replace(BREAK, "<br>")
+    # Cells are too long to be aligned in the source.
+    text = re.sub(" {2,}", " ", re.sub("-{4,}", "---", text))
+    return f"{text}\n\n{' '.join(facts)}\n"
 
 
 def read_stored(config: str) -> tuple[pd.DataFrame, list[History]]:
