@@ -89,7 +89,7 @@ def measure(architecture: str, size: str, max_batch_tokens: int) -> None:
     reader, keys, times = training.reader, Counter(), []
     n_tokens = n_filled = 0
     for position in range(reader.n_updates(0, 0) - 1):  # the last update is smaller
-        update = reader.read(UpdateIndex(0, 0, position, 0))
+        update = reader.read(UpdateIndex(position + 1, 0, 0, position, 0))
         sent = io.BytesIO()
         ForkingPickler(sent, pickle.HIGHEST_PROTOCOL).dump(update)
         started = time.thread_time()

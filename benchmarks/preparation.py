@@ -65,7 +65,7 @@ def measure(task: Task, architecture: str, max_tokens: int, kernel: Kernel, n_ba
     times = []
     for position in range(min(n_batches, reader.n_updates(0, 0))):
         started = time.thread_time()
-        reader.read(UpdateIndex(task=0, epoch=0, position=position, first_epoch=0))
+        reader.read(UpdateIndex(step=1, task=0, epoch=0, position=position, first_epoch=0))
         times.append(time.thread_time() - started)
     return 1000 * statistics.median(times)
 

@@ -71,7 +71,7 @@ class Trainer:
         loggers: Loggers | None = None,
         graphs: GraphsMode = "off",
     ) -> None:
-        self.settings, self.seed, self.fabric, self.tasks = settings, seed, fabric, list(tasks)
+        self.settings, self.fabric, self.tasks = settings, fabric, list(tasks)
         self.loggers = loggers or Loggers({})
         self.state, self.schedule = TrainingState(tasks=[TaskState(task.name) for task in tasks]), Schedule(settings)
         # One model with its loss in three forms: plain (weights, validation), wrapped by Fabric (autocast), and
@@ -197,17 +197,14 @@ class Trainer:
     def _step(self, update: Update) -> None:
         """Make an update: draw its random numbers, compute this process's share, and count it."""
         started = perf_counter()
-        state, settings, fabric, number = self.state, self.settings, self.fabric, update.index.task
+        state, settings, number = self.state, self.settings, update.index.task
         step = state.step + 1
         self.reader.set_n_updates(number, update.index.epoch, update.n_updates)
-        # Dropout is seeded by seed and update, so that a resumed training draws the same numbers. Processes draw
-        # different numbers. The first one draws the same as a training on a single device.
-        rank = [fabric.global_rank] if fabric.global_rank else []
-        seed = int(np.random.SeedSequence((self.seed, step, *rank)).generate_state(1)[0])
-        # Not `torch.manual_seed`, which takes as long as everything else that the CPU does for a recorded update.
-        torch.default_generator.manual_seed(seed)
-        if fabric.device.type == "cuda":
-            torch.cuda.manual_seed(seed)
+        # A resumed training draws the same numbers. Not `torch.manual_seed`, which takes as long as everything else
+        # that the CPU does for a recorded update.
+        torch.default_generator.manual_seed(update.seed)
+        if self.fabric.device.type == "cuda":
+            torch.cuda.manual_seed(update.seed)
         factor = learning_rate_factor(step, settings.warmup_steps, settings.decay_steps)
         groups = self.optimizer.param_groups
         rates = [group["peak"] * factor for group in groups]

@@ -47,7 +47,8 @@ IDLE_LIMIT = 0.05  # share of time for which devices wait, above which the log w
 class UpdateIndex:
     """Position of an update in a training."""
 
-    task: int  # its number
+    step: int  # its number, from 1
+    task: int  # the number of its task
     epoch: int  # finished epochs of the task
     position: int  # earlier updates in this epoch
     first_epoch: int  # finished epochs of the first task. Word dropout stops after `word_dropout_epochs`
@@ -76,6 +77,7 @@ class Update:
     n_updates: int  # in this pass of the task
     micro_batches: list[MicroBatch]  # at least one
     weight: float  # 1, or 0 for an empty share
+    seed: int  # of dropout in this share
     n_labels: int  # over all devices
     n_tokens: int  # source tokens and decoder inputs in the share
 
@@ -147,9 +149,10 @@ class UpdateReader:
         """Yield the indices of all updates after update `step`, without end. No task may be at the end of its pass."""
         # The training changes these states while indices are generated ahead.
         tasks = copy.deepcopy(list(tasks))
-        for number in itertools.islice(itertools.cycle(range(len(tasks))), step % len(tasks), None):
+        for n_before in itertools.count(step):
+            number = n_before % len(tasks)
             task = tasks[number]
-            yield UpdateIndex(number, task.epoch, task.position, tasks[0].epoch)
+            yield UpdateIndex(n_before + 1, number, task.epoch, task.position, tasks[0].epoch)
             task.position += 1
             if task.position == self.n_updates(number, task.epoch):
                 task.epoch, task.position = task.epoch + 1, 0
@@ -211,11 +214,14 @@ class UpdateReader:
                 batch = drop_words(batch, src_S, tgt_N, probability=word_dropout, n_specials=self.n_specials)
                 batch = drop_trees(batch, np.array(trees), probability=settings.drop_rst)
             packed.append(MicroBatch(all_B[part], FilledBatch.of(batch) if self.fills else batch.prepare(self.kernel)))
+        # Devices draw different numbers. The first one draws the same as a single device.
+        rank = [self.rank] if self.rank else []
         return Update(
             index,
             self.n_updates(index.task, index.epoch),
             packed,
             weight=1.0 if share else 0.0,
+            seed=int(np.random.SeedSequence((self.seed, index.step, *rank)).generate_state(1)[0]),
             n_labels=max(int(tgt_B.sum()) - n_masked_labels(task.train, all_B, model_settings), 1),
             n_tokens=int(src_B[mine_M].sum() + tgt_B[mine_M].sum()) if share else 0,
         )

@@ -95,7 +95,7 @@ def test_update_ignores_masked_sentences(build, architecture, unit):
     for instance_set in (masked, dataclasses.replace(masked, masked=None)):
         task = Task(unit, instance_set, instance_set, context=context)
         reader = UpdateReader([task], model.settings, TrainingSettings(), seed=1)
-        updates.append(reader.read(UpdateIndex(task=0, epoch=0, position=0, first_epoch=0)))
+        updates.append(reader.read(UpdateIndex(step=1, task=0, epoch=0, position=0, first_epoch=0)))
     update, plain = updates
     batch, whole = update.micro_batches[0].batch, plain.micro_batches[0].batch
     # Sentence by sentence, in the order of the batch. An input belongs to the sentence that it is in.

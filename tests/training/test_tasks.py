@@ -132,7 +132,8 @@ def test_word_dropout_spares_masks_and_tags(study):
     settings = recipe(["restoration"], word_dropout=0.99)
     n_specials = study.vocabulary.n_specials
     reader = UpdateReader(tasks, model_settings("global_context"), settings, 1, n_specials=n_specials)
-    (part,) = reader.prepare([np.arange(8)], UpdateIndex(task=0, epoch=0, position=0, first_epoch=0)).micro_batches
+    index = UpdateIndex(step=1, task=0, epoch=0, position=0, first_epoch=0)
+    (part,) = reader.prepare([np.arange(8)], index).micro_batches
     batch = part.batch
     noised, _ = tasks[0].read(np.arange(8), epoch=0)
     plain = tasks[0].collate(noised, np.arange(8), reader.model_settings)

@@ -93,7 +93,7 @@ def test_word_dropout_ends_after_its_epochs(study_files):
     reader = UpdateReader([Task("documents", instance_set, instance_set)], model_settings(), settings, 1)
     is_masked = []
     for epoch in range(4):
-        update = reader.prepare([np.arange(8)], UpdateIndex(task=0, epoch=epoch, position=0, first_epoch=epoch))
+        update = reader.prepare([np.arange(8)], UpdateIndex(step=1, task=0, epoch=epoch, position=0, first_epoch=epoch))
         (batch,) = (part.batch for part in update.micro_batches)
         is_masked.append(bool((batch.src_tokens_S == MASK).any() and (batch.tgt_inputs_N == MASK).any()))
     assert is_masked == [True, True, False, False]
@@ -117,7 +117,7 @@ def test_drop_rst_acts_in_training(study_files, tmp_path, monkeypatch):
         )
         shares = set()
         for position in range(30):
-            index = UpdateIndex(task=0, epoch=0, position=position, first_epoch=0)
+            index = UpdateIndex(step=1, task=0, epoch=0, position=position, first_epoch=0)
             (part,) = trainer.reader.prepare([np.array([0, 2])], index).micro_batches
             shares.add(part.batch.layout.trees.open_B.mean())
         assert shares == in_training

@@ -95,8 +95,8 @@ def test_updates_go_on_from_any_place(study, n_workers):
             updates = read(make_reader(study), step=step, tasks=tasks, n_workers=n_workers)
             assert content(next(updates)) == expected[-1]
             updates.close()
-        assert update.index == UpdateIndex(step % 4, tasks[step % 4].epoch, tasks[step % 4].position, tasks[0].epoch)
         task = tasks[step % 4]
+        assert update.index == UpdateIndex(step + 1, step % 4, task.epoch, task.position, tasks[0].epoch)
         task.position += 1
         if task.position == update.n_updates:
             task.epoch, task.position = task.epoch + 1, 0
@@ -130,7 +130,7 @@ def test_a_device_noises_its_own_share_alone(study, monkeypatch):
         return apply(noise, instance_set, instances, epoch=epoch)
 
     monkeypatch.setattr(Noise, "apply", note)
-    update = reader.read(UpdateIndex(0, 0, 0, 0))
+    update = reader.read(UpdateIndex(1, 0, 0, 0, 0))
     share = np.concatenate([part.instances for part in update.micro_batches])
     assert sorted(noised) == sorted(share.tolist())
     assert 0 < len(share) < sum(map(len, reader.update_batches(0, 0, 0)))
@@ -208,7 +208,7 @@ def test_extreme_instances_are_read(study):
             UpdateReader([Task("documents", instance_set, instance_set)], model_settings(), settings, 1, n_ranks, rank)
             for rank in range(n_ranks)
         ]
-        shares = [reader.read(UpdateIndex(0, 0, 0, 0)) for reader in readers]
+        shares = [reader.read(UpdateIndex(1, 0, 0, 0, 0)) for reader in readers]
         numbers = [i for share in shares for part in share.micro_batches for i in part.instances.tolist()]
         assert sorted(numbers) == [0, 1, 2]
         assert sum(share.n_tokens for share in shares) == 2 * lengths.sum() - len(lengths)
