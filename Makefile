@@ -23,7 +23,7 @@ help:
 	@echo "make test-slurm run the tests that start a Slurm cluster here (as root; needs slurmctld, slurmd and munge)"
 	@echo "make lint       check the types and style of Python files, and the style of Snakemake files"
 	@echo "make format     reformat Python and Snakemake files"
-	@echo "make bench      run the benchmarks"
+	@echo "make bench      run the benchmarks that need no data"
 	@echo "make docs       update the generated parts of docs/"
 	@echo "make site       build the documentation as a web site, in site/, and check its links"
 	@echo "make dist       build the wheel and the source archive, in dist/, and check them"

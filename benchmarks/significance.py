@@ -1,8 +1,8 @@
 """Measure how often significance marks appear for two equal systems, and for a better system.
 
 Two systems translate random sentences with random errors. They make equally many errors, or one makes fewer. The pair
-is tested as in the report, over 1 to 100 segments, by all tested metrics and by McNemar's test. docs/evaluation.md has
-the table.
+is tested as in the report, over 1 to 100 segments, by all tested metrics and by McNemar's test.
+docs/experiments/evaluation.md has the table.
 """
 
 import argparse

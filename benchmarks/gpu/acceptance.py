@@ -48,7 +48,7 @@ def check_gpu(
         names = visible_gpus()
         claim_gpus()
         if len(names) > 1 and "," in os.environ.get(VISIBLE, ","):
-            os.environ[VISIBLE] = names[0]  # with several GPUs in a Slurm job, all rows but the last use one
+            os.environ[VISIBLE] = names[0]  # with several GPUs in a Slurm job, all rows but `several` use one
 
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # torch's profiler prints when it starts and stops
 

@@ -25,7 +25,7 @@ MAX_COMPILATIONS = 3  # per pass, one normally serves all batches
 
 def compiled_loss(module: LossModule, kernel: Kernel) -> "CompiledLoss | None":
     """Return the loss of a module as one graph, or None where compiling is not possible or does not pay."""
-    if kernel != "varlen":  # the buckets of padded attention, which CPUs and float32 use, vary in number and size
+    if kernel != "varlen":  # padded batches, which CPUs and float32 use, vary in number and size
         return None
     if find_spec("triton") is None:
         log.info("torch.compile is not used: triton is not installed")

@@ -187,9 +187,8 @@ class UpdateReader:
             word_dropout = settings.word_dropout
         # Random numbers are drawn in batch order, as many as an instance has tokens. Noise changes that number, so a
         # device that drops words must noise the instances of all devices.
-        needs_all = task.noise is not None and word_dropout > 0
         read_R = mine_M
-        if needs_all:
+        if task.noise is not None and word_dropout > 0:
             read_R = np.arange(len(all_B))
         instance_set, places_R = task.read(all_B[read_R], epoch=index.epoch)
         places_B = np.zeros_like(all_B)
@@ -214,17 +213,20 @@ class UpdateReader:
                 batch = drop_words(batch, src_S, tgt_N, probability=word_dropout, n_specials=self.n_specials)
                 batch = drop_trees(batch, np.array(trees), probability=settings.drop_rst)
             packed.append(MicroBatch(all_B[part], FilledBatch.of(batch) if self.fills else batch.prepare(self.kernel)))
-        # Devices draw different numbers. The first one draws the same as a single device.
-        rank = [self.rank] if self.rank else []
         return Update(
             index,
             self.n_updates(index.task, index.epoch),
             packed,
             weight=1.0 if share else 0.0,
-            seed=int(np.random.SeedSequence((self.seed, index.step, *rank)).generate_state(1)[0]),
+            seed=self._dropout_seed(index.step),
             n_labels=max(int(tgt_B.sum()) - n_masked_labels(task.train, all_B, model_settings), 1),
             n_tokens=int(src_B[mine_M].sum() + tgt_B[mine_M].sum()) if share else 0,
         )
+
+    def _dropout_seed(self, step: int) -> int:
+        # Devices draw different numbers. The first one draws the same as a single device.
+        rank = [self.rank] if self.rank else []
+        return int(np.random.SeedSequence((self.seed, step, *rank)).generate_state(1)[0])
 
     def _batches(self, task: int, epoch: int) -> list[np.ndarray]:
         """Return the batches in a pass, a function of (seed, epoch, task). The latest pass per task is cached."""

@@ -185,7 +185,7 @@ def test_bad_files_get_one_line(tmp_path, files, form, message):
 
 
 def test_the_study_of_the_manual_reads_its_corpora(tmp_path, monkeypatch, capsys):
-    """docs/corpora.md, "Your own corpus in ten minutes"."""
+    """docs/corpora.md, "A translation memory, a table and a film"."""
     page = (Path(__file__).parents[2] / "docs/corpora.md").read_text(encoding="utf-8")
     (study,) = re.findall(r"<!-- file: my.yaml -->\n```yaml\n(.*?)```", page, flags=re.S)
     (tmp_path / "my.yaml").write_text(study, encoding="utf-8")

@@ -32,7 +32,7 @@ MICRO_BATCH_LAUNCHES = {
 }
 """Forward and backward kernels in the first micro-batch of an update, by preset.
 
-HAN and SAN have two kernels more for every dropout that the authors' code has and docmt's models lacked before.
+In HAN and SAN, every dropout inside a context module takes two kernels.
 Attention returns the gradients of queries, keys and values in one tensor. This costs one kernel in most layers, at most
 2 % of all, and saves several where the update is compiled.
 """

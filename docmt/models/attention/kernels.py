@@ -37,7 +37,7 @@ BATCH_MIN_GROUPS = 16
 BATCH_WORST_FILL = 0.5
 """A group shorter than this share of the batch's length always opens a new batch."""
 EXPLICIT_MAX_KEYS = 512
-"""Maximum keys for which whole-group products are fastest on a CPU in bfloat16 (docs/experiments/performance.md)."""
+"""Maximum keys for which whole-group products were fastest on a CPU in bfloat16."""
 BLOCK_QUERIES = 128
 """Queries per block where later queries see more keys."""
 WIDE_BLOCK_QUERIES = 256
@@ -285,7 +285,7 @@ def _batch_attention(query: Tensor, key: Tensor, value: Tensor, batch: PaddedBat
 
 
 def _pays_in_blocks(query: Tensor, batch: PaddedBatch, is_causal: bool) -> bool:
-    """True if blocks are fastest on a CPU, by measurement (docs/experiments/performance.md)."""
+    """True if blocks were fastest on a CPU, by measurement."""
     if query.dtype == torch.bfloat16:
         return batch.n_keys > (BLOCK_QUERIES if is_causal else EXPLICIT_MAX_KEYS)
     return is_causal and batch.mask_gqk is not None and batch.n_keys > 2 * BLOCK_QUERIES

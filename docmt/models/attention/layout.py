@@ -342,9 +342,8 @@ class AttentionLayout:
 class DeviceLayout:
     """The part of a layout that a model reads: tensors on the model's device, and numbers.
 
-    A model computes nothing more of its layout. `torch.compile` therefore makes one graph from `Transformer.forward`
-    that serves batches of all shapes. Groupings have the pattern names in the settings, even where they are resolved to
-    others.
+    A model computes nothing more of its layout. `torch.compile` therefore makes one graph that serves batches of all
+    shapes. Groupings have the pattern names in the settings, even where they are resolved to others.
 
     Attributes:
         n_positions: the highest position + 1, or more.

@@ -51,8 +51,8 @@ class ContextEncoder(ContextModule):
     """Layers that read a document, and the gate between their output and the sentence encoder's.
 
     Self-attention and feed-forward in a layer, with their layer norms, are shared with the corresponding sentence
-    encoder layer. All layers share the attention to sentence vectors, but compute their own vectors. This comes closest
-    to the published parameter counts (see docs/models.md).
+    encoder layer. All layers share the attention to sentence vectors, but compute their own vectors. For
+    English–German, this comes closest to the published number of parameters (docs/experiments/models.md).
     """
 
     def __init__(self, settings: ModelSettings) -> None:
