@@ -62,8 +62,9 @@ SharedFolder = Annotated[Path, Output(is_folder=True, keeps_content=True)]
 OutWithJobFacts = Annotated[OutFile, Output(lambda out, _: [out, job_facts_path(out)])]
 SrcLang = Annotated[str, option("source language code.")]
 TgtLang = Annotated[str, option("target language code.")]
-Jobs = Annotated[int, option("number of processes.")]
-Threads = Annotated[int, option("CPU threads.")]
+Jobs = Annotated[int, option("number of processes.", validator=Number(gte=1))]
+# torch crashes if it cannot start its threads.
+Threads = Annotated[int, option("CPU threads.", validator=Number(gte=1, lte=1024))]
 Mirror = Annotated[Path | None, option("folder with the files of the catalog.", env_var=MIRROR_VARIABLE)]
 ModelFingerprint = Annotated[
     str | None,

@@ -27,6 +27,7 @@ UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 UNFINISHED = re.compile(r"\..+\.[a-z0-9_]{8}")
 """Name pattern for the temporary folders of `atomic_path`."""
 ZIP_MARK = b"PK\x03\x04"
+GZIP_MARK = b"\x1f\x8b"
 PROBE_BYTES = 1 << 20
 # Bytes of a line that is no line: a file without line ends must not fill the memory.
 MAX_LINE_BYTES = 1 << 28
@@ -85,6 +86,8 @@ def _refuse_other_kinds(path: Path, data: bytes) -> None:
     """Reject files that would be read as one line: archives, and text whose lines end in a single CR."""
     if data.startswith(ZIP_MARK):
         raise UserError(f"{path}: is a zip archive, not text: unpack it")
+    if data.startswith(GZIP_MARK):
+        raise UserError(f"{path}: is compressed with gzip: add .gz to its name")
     if b"\n" not in data and b"\r" in data.rstrip(b"\r"):
         raise UserError(f"{path}: its lines end in CR only: convert the file, for example with `tr '\\r' '\\n'`")
 
@@ -291,7 +294,8 @@ def iterate_jsonl(path: Path) -> Iterator[Any]:
         try:
             yield json.loads(line)
         except json.JSONDecodeError as error:
-            raise UserError(f"{path}: line {number} is not JSON ({error.msg})") from None
+            problem = f"is not JSON ({error.msg})" if line.strip() else "is empty: every line must contain JSON"
+            raise UserError(f"{path}: line {number} {problem}") from None
         except (RecursionError, ValueError) as error:
             raise UserError(f"{path}: line {number} cannot be read as JSON ({error})") from None
 

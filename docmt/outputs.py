@@ -91,7 +91,7 @@ def check_outputs(
     identities = [_identity(path) for path, _ in outputs]
     for number, (path, _) in enumerate(outputs):
         if identities[number] in identities[:number]:
-            raise UserError(f"{path}: is the output for two purposes: choose different outputs")
+            raise UserError(f"{path}: is the output for two inputs or purposes: choose different names")
     if not any(os.path.lexists(path) for path, _ in outputs):
         inputs = {}  # absent files cannot be inputs
     else:

@@ -10,7 +10,7 @@ from docmt.config.artifacts.runs import trained_runs
 from docmt.config.artifacts.study import check_user_files
 from docmt.config.by_hand import describe_by_hand
 from docmt.config.costs import describe_costs
-from docmt.config.line_counts import check_corpora, check_line_counts
+from docmt.config.line_counts import check_corpora, check_line_counts, check_trees
 from docmt.config.loading import load_config, read_config_file, read_config_files
 from docmt.config.manual import json_schema, manual, replace_manual
 from docmt.config.study_rows import USER_OUTPUT_KEYS
@@ -29,8 +29,9 @@ def check(*files: Path) -> None:
     """Check a configuration and its data files. Name corpora that cannot be downloaded.
 
     Data files must exist. The splits and suites of user-supplied corpora are read as in a run. In a split of more than
-    8 MB, only the lines of both sides are counted. Files with translations and additional references must fit their
-    test sets, if these are user-supplied, too, or have been prepared by the study.
+    8 MB, only the lines of both sides are counted. User-supplied trees must be of the right documents. Files with
+    translations and additional references must fit their test sets, if these are user-supplied, too, or have been
+    prepared by the study.
 
     Example:
         docmt config check my.yaml quick.yaml
@@ -46,6 +47,7 @@ def check(*files: Path) -> None:
         study = Study(config)
         check_user_files(study)
         check_corpora(study)
+        check_trees(study)
         check_line_counts(study)
     except UserError as error:
         message = str(error)

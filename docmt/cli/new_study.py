@@ -165,6 +165,8 @@ class NewStudy:
             }
             rows.append(row)
             self.warnings += inspection.warnings(name)
+            if counts.empty_documents:
+                self.warnings.append(f"{name}: empty documents, which are left out: {counts.empty_documents:,}")
             if counts.documents == counts.sentences:
                 self.warnings.append(f"{name}: no document has a second sentence, so there is no context to learn from")
             elif counts.documents == 1 or counts.sentences > LONG_DOCUMENTS * counts.documents:

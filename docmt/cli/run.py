@@ -252,14 +252,27 @@ def _parse_options(options: list[str]) -> dict[str, Any]:
     if not options:
         return {}
     from snakemake.cli import get_argument_parser  # takes half a second
+    from snakemake.exceptions import CliException, WorkflowError
 
     with contextlib.redirect_stderr(io.StringIO()) as printed:
         try:
-            return vars(get_argument_parser().parse_args(options))
+            parsed = vars(get_argument_parser().parse_args(options))
         except SystemExit as end:
             if not end.code:  # --version
                 raise
             raise UserError(printed.getvalue().rpartition("error: ")[2]) from None
+        except (CliException, WorkflowError, ValueError) as error:
+            raise UserError(f"{' '.join(options)}: {error}") from None
+    for name in ("cores", "jobs"):
+        number = parsed.get(name)
+        if number is not None and number < 1:
+            raise UserError(f"--{name} {number}: must be at least 1")
+    rules = list(itertools.chain.from_iterable(STAGES.values()))
+    for name in ("set_threads", "set_resources"):
+        for rule in parsed.get(name) or {}:
+            if rule not in rules:
+                raise UserError(f"--{name.replace('_', '-')} {rule}: no rule has this name; {nearest(rule, rules)}")
+    return parsed
 
 
 def find_profiles(options: list[str], workflow: Path) -> list[str]:

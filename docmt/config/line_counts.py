@@ -1,5 +1,6 @@
-"""Check of user-supplied corpora, and of outputs and references against test sets, before the study runs."""
+"""Check of user-supplied corpora and trees, and of outputs and references against test sets, before the study runs."""
 
+import itertools
 import json
 from collections import Counter
 from pathlib import Path
@@ -14,6 +15,7 @@ from docmt.corpora.documents import DocumentIndex, index_path, text_path
 from docmt.corpora.file_patterns import matching_files
 from docmt.corpora.splits import convert_suite, read_split
 from docmt.corpora.suite_items import read_contrastive
+from docmt.discourse.discourse_documents import iterate_discourse
 from docmt.errors import UserError
 from docmt.evaluation.contrastive_accuracy import read_user_log_probabilities
 from docmt.evaluation.hypotheses import read_user_hypotheses
@@ -25,7 +27,7 @@ from docmt.snakemake_records import read_record
 CORPUS_FOLDER = Path(".")
 """User-supplied corpus files are relative to the study folder."""
 READ_BYTES = 1 << 23
-"""Maximum size in bytes of splits that are always read. It takes one or two seconds."""
+"""Maximum size in bytes of splits and trees that are always read. It takes one or two seconds."""
 
 
 def check_corpora(study: Study) -> None:
@@ -74,6 +76,25 @@ def _is_large_and_aligned(corpus: ReadableCorpus, split: str) -> bool:
         totals_without_empty.add(n_lines[True])
     # Numbers of empty lines between documents can differ.
     return len(totals) <= 1 or len(totals_without_empty) == 1
+
+
+def check_trees(study: Study) -> None:
+    """Raise UserError for malformed user-supplied trees, or trees of documents in other splits.
+
+    In a file above `READ_BYTES`, only the first document is read.
+    """
+    for trees in study.config.discourse.trees.values():
+        for part, file in trees.files.items():
+            dataset, split = part.split("/")
+            references = study.config.datasets[dataset].parallel_parts().get(split, [])  # none of a suite
+            prefixes = tuple(f"{reference.replace('/', '.')}/" for reference in references)
+            n_read = 1 if Path(file).stat().st_size > READ_BYTES else None
+            for document in itertools.islice(iterate_discourse(Path(file)), n_read):
+                if prefixes and not document.id.startswith(prefixes):
+                    raise UserError(
+                        f"{file}: document {document.id!r}: the ids of {part} begin with {' or '.join(prefixes)}: take "
+                        f"them from {split}.documents.tsv"
+                    )
 
 
 def check_line_counts(study: Study) -> None:

@@ -5,6 +5,9 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
 from docmt.commands import (
     MIRROR_VARIABLE,
     CommandGroup,
@@ -203,7 +206,7 @@ def filter(
     external: list[str] | None = None,
     tests: list[Path] | None = None,
     out: OutPrefix | None = None,
-    show: int = 0,
+    show: Annotated[int, Parameter(validator=Number(gte=0))] = 0,
     jobs: Jobs = 1,
 ) -> None:
     """Filter sentence pairs in splits by the rules in `corpora.filters`, and concatenate the splits.
@@ -240,7 +243,8 @@ def filter(
         for document, src, tgt in examples:
             print(escape_controls(f"{rule}\t{document}\t{src}\t{tgt}", keep="\t"))
     n_failed = document_filter.dropped + document_filter.masked
-    print_table([{"rule": rule, "pairs": n} for rule, n in n_failed.most_common()])
+    rows = [{"rule": rule, "pairs": n} for rule, n in n_failed.most_common()]
+    print_table([*rows, {"rule": "pairs read", "pairs": document_filter.counts["sentences_read"]}])
 
 
 @commands.command

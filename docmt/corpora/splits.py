@@ -10,7 +10,7 @@ from docmt.corpora.catalog import ReadableCorpus, Split
 from docmt.corpora.documents import Document
 from docmt.corpora.readers.reader import ReaderResult, SuiteFormat, reject_lone_surrogates
 from docmt.corpora.readers.registry import read
-from docmt.corpora.suite_items import first_difference
+from docmt.corpora.suite_items import check_matches, first_difference
 from docmt.errors import UserError
 from docmt.logs import progress
 
@@ -64,6 +64,8 @@ def convert_suite(
         reject_lone_surrogates(json.dumps(item, ensure_ascii=False), where=f"{where}: item {item['id']!a}")
     dropped: Counter[str] = Counter()
     if form.holds == "generative":
+        rules = [(item["id"], item["expected"], item["match"]) for item in items]
+        check_matches(rules, corpus.languages[1], where=where)
         _check_counts(split, len(items), len(items), where=where)
         return items, dropped
     _check_counts(split, len(items), sum(len(item["candidates"]) for item in items), where=where)
@@ -72,6 +74,9 @@ def convert_suite(
         fair_item = _without_ties(item, dropped)
         if fair_item is not None:
             fair_items.append(fair_item)
+    if items and not fair_items:
+        omitted = ", ".join(f"{n} × {cause}" for cause, n in dropped.items() if n)
+        raise UserError(f"{where}: no item is left; omitted: {omitted}")
     return fair_items, dropped
 
 

@@ -1,15 +1,22 @@
 """Test suite items: contrastive items for scoring, generative items for translation (docs/files.md)."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import logging
+import string
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 from docmt.errors import UserError
 from docmt.files import read_jsonl
+from docmt.languages import has_blanks
+from docmt.settings import nearest
 
-# Search space for `expected`: words without punctuation (ctxpro), or Moses tokens (ContraPro).
-Match = Literal["words", "tokens"]
+log = logging.getLogger(__name__)
+
+# Search space for `expected`: words without punctuation (ctxpro), Moses tokens (ContraPro), or the whole text.
+Match = Literal["words", "tokens", "text"]
 
 
 @dataclass(frozen=True)
@@ -90,6 +97,8 @@ def read_items(path: Path, read_item: Callable[[dict[str, Any], str], Item]) -> 
     """Read a suite in JSON lines. The second argument of `read_item` is the line in messages."""
     items: list[Item] = []
     seen = set()
+    unknown: Counter[str] = Counter()
+    keys: list[str] = []
     for line, value in enumerate(read_jsonl(path), start=1):
         where = f"{path}: line {line}"
         if not isinstance(value, dict):
@@ -99,9 +108,34 @@ def read_items(path: Path, read_item: Callable[[dict[str, Any], str], Item]) -> 
             raise UserError(f"{where}: duplicate item {item.id!r}")
         seen.add(item.id)
         items.append(item)
+        keys = keys or [*(field.name for field in fields(item)), "sentence"]
+        unknown.update(value.keys() - set(keys))
     if not items:
         raise UserError(f"{path}: contains no items to score")
+    for key, n in unknown.items():
+        log.warning("%s: the unknown key %r of %d items is ignored; %s", path, key, n, nearest(key, keys))
     return items
+
+
+def check_matches(rules: Iterable[tuple[str, str, str]], lang: str, *, where: str) -> None:
+    """Raise UserError if a rule, with id, `expected` and `match`, needs blanks between words in a language without.
+
+    The log has the number of items that no translation can satisfy.
+    """
+    n_impossible = 0
+    for name, expected, match in rules:
+        if match != "text" and not has_blanks(lang):
+            raise UserError(
+                f'{where}: item {name!r}: {lang} does not separate words by blanks: use "match": "text", which '
+                "finds `expected` anywhere"
+            )
+        n_impossible += match == "words" and any(letter in string.punctuation for letter in expected)
+    if n_impossible:
+        log.warning(
+            '%s: %d items are always wrong, because `expected` contains punctuation, which "match": "words" removes '
+            'from translations; use "match": "text"',
+            *(where, n_impossible),
+        )
 
 
 def read_contrastive(value: dict[str, Any], where: str) -> ContrastiveItem:
@@ -112,11 +146,16 @@ def read_contrastive(value: dict[str, Any], where: str) -> ContrastiveItem:
     correct = value["correct"]
     if not isinstance(candidates, list) or not all(map(_is_document, candidates)):
         raise UserError(f"{where}: `candidates` must be a list of lists of sentences")
-    if len(candidates) < 2 or not (type(correct) is int and 0 <= correct < len(candidates)):
+    if len(candidates) < 2:
+        raise UserError(f"{where}: `candidates` needs a correct and a wrong candidate")
+    if not (type(correct) is int and 0 <= correct < len(candidates)):
         raise UserError(f"{where}: `correct` is {correct!r}, but there are {len(candidates)} candidates")
     for candidate in candidates:
         if len(candidate) != len(src):
             raise UserError(f"{where}: a candidate has {len(candidate)} sentences, but src has {len(src)}")
+    first = first_difference(candidates)
+    if value.get("sentence", first) != first:
+        raise UserError(f"{where}: `sentence` is {value['sentence']!r}, but the candidates first differ in {first}")
     is_prefix = value.get("is_prefix", False)
     if not isinstance(is_prefix, bool):
         raise UserError(f"{where}: `is_prefix` must be true or false, not {is_prefix!r}")
@@ -131,9 +170,12 @@ def read_generative(value: dict[str, Any], where: str) -> GenerativeItem:
     expected = value["expected"]
     match = value.get("match", "words")
     if not isinstance(expected, str) or not expected.strip():
-        raise UserError(f"{where}: `expected` must be at least one word")
+        raise UserError(f"{where}: `expected` must be text with at least one word, not {expected!r}")
     if match not in get_args(Match):
         raise UserError(f"{where}: `match` is {match!r}; known: {', '.join(get_args(Match))}")
+    expected = " ".join(expected.split())
+    if match == "tokens" and " " in expected:
+        raise UserError(f"{where}: `expected` is {expected!r}, but `match` is 'tokens', which finds a single word")
     n_sentences = len(value["src"])
     sentence = value.get("sentence", n_sentences - 1)
     if type(sentence) is not int or not 0 <= sentence < n_sentences:

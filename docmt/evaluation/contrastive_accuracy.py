@@ -158,7 +158,7 @@ def scores_of(
     if len(values) != len(item.candidates):
         raise UserError(f"{where}: item {item.id!r} has {len(values)} scores for {len(item.candidates)} candidates")
     if any(map(math.isnan, values)):
-        raise UserError(f"{where}: scores of item {item.id!r} are NaN: the model is broken")
+        raise UserError(f"{where}: scores of item {item.id!r} are NaN: the model, or the file of scores, is broken")
     return values
 
 

@@ -7,7 +7,7 @@ import string
 from collections.abc import Sequence
 from pathlib import Path
 
-from docmt.corpora.suite_items import GenerativeItem
+from docmt.corpora.suite_items import GenerativeItem, check_matches
 from docmt.errors import UserError
 from docmt.evaluation.contrastive_accuracy import accuracy_rows
 from docmt.evaluation.metrics import GENERATIVE
@@ -19,6 +19,7 @@ from docmt.text.tokenizer import moses_splitter
 RULES = {
     "words": "expected words in the payload, lower case, without ASCII punctuation",
     "tokens": "expected token among the lower-case Moses tokens of the payload",
+    "text": "expected text anywhere in the payload, lower case",
 }
 
 
@@ -82,6 +83,11 @@ def find_expected(item: GenerativeItem, payload: str, *, lang: str) -> tuple[int
     positions = []
     for position, character in enumerate(payload):
         positions += [position] * len(character.lower())  # some letters become two
+    if item.match == "text":
+        start = payload.lower().find(expected)
+        if start < 0:
+            return None
+        return positions[start], positions[start + len(expected) - 1] + 1
     letters = ""
     letter_positions = []
     for letter, position in zip(payload.lower(), positions, strict=True):
@@ -96,7 +102,11 @@ def find_expected(item: GenerativeItem, payload: str, *, lang: str) -> tuple[int
 
 
 def match_expected(items: Sequence[GenerativeItem], payloads: Sequence[str], *, lang: str) -> list[bool]:
-    """Return True per correct item. Missing or empty translations are wrong."""
+    """Return True per correct item. Missing or empty translations are wrong.
+
+    Raises UserError if an item's rule does not work for the language.
+    """
+    check_matches(((item.id, item.expected, item.match) for item in items), lang, where="suite")
     verdicts = []
     for item, payload in zip(items, payloads, strict=True):
         verdicts.append(find_expected(item, payload, lang=lang) is not None)

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from docmt.commands import CommandGroup, settings_at
+from docmt.commands import CommandGroup, Threads, settings_at
 from docmt.gpu_locks import claim_gpus
 from docmt.model_owners import record_owner
 from docmt.snakemake import CORES_PER_GPU
@@ -24,8 +24,8 @@ def train(
     *,
     settings: Annotated[RunSettings, settings_at("train")],
     files: TrainingFiles,
-    seed: int = 1,
-    threads: int = 1,
+    seed: Annotated[int, Parameter(validator=Number(gte=0, lt=10**9))] = 1,
+    threads: Threads = 1,
     accelerator: Literal["auto", "cpu", "gpu"] = "auto",
     devices: int = 1,
     nodes: int = 1,
@@ -46,7 +46,6 @@ def train(
     Args:
         settings: `{"model": {…}, "training": {…}}` as JSON or @FILE. `docmt config manual` lists the keys.
         seed: random seed of initialization, batch order and dropout.
-        threads: CPU threads.
         accelerator: type of the devices. `auto`: GPUs if there are any.
         devices: devices per node, with one process each. 0: one process on the CPU.
         nodes: number of nodes, each of which runs the same command.

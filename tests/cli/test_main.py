@@ -92,3 +92,19 @@ def test_settings_cannot_end_a_script():
     argument = as_argument({"title": title})
     assert "<" not in argument
     assert json.loads(argument) == {"title": title}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["translate", "--model", "m.pt", "--threads", "0"],
+        ["translate", "--model", "m.pt", "--threads", "100000"],
+        ["corpora", "filter", "--inputs", "x", "--languages", "en", "de", "--jobs", "0"],
+        ["corpora", "filter", "--inputs", "x", "--languages", "en", "de", "--show", "-3"],
+    ],
+)
+def test_numbers_out_of_range_are_named(words, capsys):
+    assert main(words) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"{words[-2]}" in line
+    assert "Must be" in line

@@ -360,6 +360,7 @@ HALF_TRANSLATED = "\n\n".join(
         (both_sides("dev", lambda lang: blank_lines("test", lang)), "test: 100 % of the source sentences are in the dev text, too (documents with more than half: 10)"),
         (both_sides("dev", lambda lang: f"<d>\n{plain('dev', lang)}"), "dev: are boundaries between documents missing? Documents: 1, sentences: 22"),
         (both_sides("dev", lambda lang: "".join(f"<d>\n{n} {lang}\n" + "x\n" * 1000 for n in (1, 2))), "Documents: 2, sentences: 2,002"),
+        (both_sides("dev", lambda lang: f"<d>\n<d>\n{plain('dev', lang)}"), "dev: empty documents, which are left out: 1"),
         (one_sided(3), "dev: 15 % of the pairs have an empty side: are the files aligned?"),
     ],
 )  # fmt: skip

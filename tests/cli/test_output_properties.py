@@ -191,5 +191,5 @@ def test_working_folder_is_no_output(words, name):
 @pytest.mark.parametrize("words", [words for words, call in CALLS.items() if len(call.outputs) > 1])
 def test_outputs_differ(words):
     call = CALLS[words]
-    with pytest.raises(UserError, match="for two purposes"):
+    with pytest.raises(UserError, match="for two inputs or purposes"):
         call.check(**{name: Path("result") for name in call.outputs})

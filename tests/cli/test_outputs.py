@@ -89,7 +89,7 @@ def digest(folder):
         ),
         ((*TRAIN, "--init", "model.pt", "--checkpoints", "c", "--history", "model.pt", "--out", "b.pt"), "is an input"),
         ((*TRAIN, "--checkpoints", "c", "--history", "h.csv", "--out", "vocabulary.txt"), "is an input"),
-        ((*TRAIN, "--checkpoints", "c", "--history", "b.pt", "--out", "b.pt"), "for two purposes"),
+        ((*TRAIN, "--checkpoints", "c", "--history", "b.pt", "--out", "b.pt"), "for two inputs or purposes"),
         ((*COMPARE, "X=a.en", "--out", "a.en"), "is an input"),
     ],
 )

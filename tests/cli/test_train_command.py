@@ -38,7 +38,9 @@ def test_a_training_writes_model_and_history(study_files, tmp_path):
         (SETTINGS, {"train": "nowhere"}, "nowhere/manifest.json: no such file"),
         (SETTINGS, {"pipeline": "nowhere.json"}, "nowhere.json: no such file"),
         (SETTINGS, {"init": "nowhere.pt"}, "nowhere.pt: no such file"),
-        (SETTINGS, {"seed": -3}, "seed -3: must not be negative"),
+        (SETTINGS, {"seed": -3}, 'Invalid value "-3" for --seed. Must be >= 0.'),
+        (SETTINGS, {"seed": 10**20}, f'Invalid value "{10**20}" for --seed. Must be < 1000000000.'),
+        (SETTINGS, {"threads": 0}, 'Invalid value "0" for --threads. Must be >= 1.'),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(study_files, tmp_path, capsys, settings, changes, message):

@@ -129,7 +129,7 @@ def test_several_files_go_into_a_folder(model, tmp_path):
         (["a.txt", "b.txt"], "several input files: pass a folder for the translations, --out FOLDER/"),
         (["a.txt", "--out", "a.txt"], "a.txt: is an input of this command and would be overwritten"),
         (["a.txt", "b.txt", "--out", "."], "a.txt: is an input of this command and would be overwritten"),
-        (["a.txt", "x/a.txt", "--out", "out/"], "out/a.txt: is the output for two purposes"),
+        (["a.txt", "x/a.txt", "--out", "out/"], "out/a.txt: is the output for two inputs or purposes"),
         (["--out", "out/"], "--out out/: is a folder: the translation of standard input needs a file"),
         (["a.txt", "b.txt", "--out", "out", "--discourse", "t.jsonl"], "trees belong to one text"),
     ],

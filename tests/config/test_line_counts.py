@@ -1,4 +1,4 @@
-"""`docmt config check` counts the lines of user-supplied outputs and references if the test set is known."""
+"""`docmt config check` reads user-supplied trees, outputs and references, and counts lines of known test sets."""
 
 import json
 from pathlib import Path
@@ -181,3 +181,33 @@ def test_only_current_text_is_counted(tmp_path, monkeypatch, capsys, is_current)
     monkeypatch.setattr(line_counts, "read_record", lambda path: {"params": Recorded()})
     assert check(tmp_path, values, **lines) == (2 if is_current else 0)
     assert ("4 lines, but the test set has 3 sentences" in capsys.readouterr().err) == is_current
+
+
+TREES = {
+    **STUDY,
+    "systems": {"llm": STUDY["systems"]["llm"]},
+    "discourse": {
+        "trees": {"own": {"files": {f"ours/{part}": "own.jsonl" for part in ("train", "dev", "test_talks")}}}
+    },
+    "instances": {"with_trees": {"trees": "own"}},
+}
+TREE = {
+    "document": "mine.all/00001",
+    "sentences": [["Ein", "Hund"]],
+    "edus": [{"sentence": 0, "start": 0, "end": 2}],
+    "tree": [0],
+}
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        (TREE | {"document": "00001"}, "own.jsonl: document '00001': the ids of ours/dev begin with mine.dev/"),
+        (TREE, "own.jsonl: document 'mine.all/00001': the ids of ours/dev begin with mine.dev/"),
+        (TREE | {"tree": [1]}, "own.jsonl: line 1: "),
+    ],
+)
+def test_check_reads_trees(tmp_path, monkeypatch, capsys, document, message):
+    monkeypatch.chdir(tmp_path)
+    assert check(tmp_path, TREES, **{"own.jsonl": json.dumps(document) + "\n"}) == 2
+    assert message in capsys.readouterr().err

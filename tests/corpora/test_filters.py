@@ -199,6 +199,7 @@ def test_filter_command_uses_processes_and_shows_examples(prefix, tmp_path, caps
         assert main(["corpora", "filter", *arguments, "--out", str(tmp_path / f"out{jobs}")]) == 0
     output = capsys.readouterr().out
     assert "empty\tmiddle\tThis is a sentence of the text.\t" in output
+    assert output.splitlines()[-1].split() == ["pairs", "read", "16"]
     assert read_documents(tmp_path / "out1", languages=("en", "de"))[1].id == "web.train/middle:1"
     for end in ("en", "de", "documents.tsv", "counts.json"):
         assert Path(f"{tmp_path}/out1.{end}").read_bytes() == Path(f"{tmp_path}/out2.{end}").read_bytes()

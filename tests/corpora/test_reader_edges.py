@@ -139,6 +139,8 @@ def test_what_is_no_text_says_what_it_is(tmp_path):
     with zipfile.ZipFile(stream, "w") as archive:
         archive.writestr("a.tmx", tmx())
     assert "is a zip archive, not text: unpack it" in refusal(tmp_path, {"both": stream.getvalue()}, reader="tmx")
+    packed = gzip.compress(b"a\tb\n")
+    assert "is compressed with gzip: add .gz to its name" in refusal(tmp_path, {"both": packed}, reader="tsv")
     for reader, files in (("blank_lines", ("en", "de")), ("single_lines", ("en", "de")), ("tsv", ("both",))):
         text = refusal(tmp_path, dict.fromkeys(files, "a\tb\rc\td\r"), reader=reader)
         assert "its lines end in CR only" in text

@@ -317,8 +317,9 @@ def test_an_item_keeps_what_scoring_needs(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"candidates": [["x"]], "correct": 0}, "`correct` is 0, but there are 1"),
+        ({"candidates": [["x"]], "correct": 0}, "`candidates` needs a correct and a wrong candidate"),
         ({"correct": 2}, "`correct` is 2"),
+        ({"sentence": 1}, "`sentence` is 1, but the candidates first differ in 0"),
         ({"is_prefix": "no"}, "`is_prefix` must be true or false, not 'no'"),
         ({"correct": "0"}, "`correct` is '0'"),
         ({"correct": True}, "`correct` is True"),
@@ -346,8 +347,9 @@ def test_bad_items_are_refused_with_their_line(tmp_path, change, message):
     [
         ({}, "key 'expected' is missing"),
         ({"expected": " "}, "at least one word"),
-        ({"expected": ["a"]}, "at least one word"),
-        ({"expected": "a", "match": "regex"}, "known: words, tokens"),
+        ({"expected": ["a"]}, r"text with at least one word, not \['a'\]"),
+        ({"expected": "a b", "match": "tokens"}, "finds a single word"),
+        ({"expected": "a", "match": "regex"}, "known: words, tokens, text"),
         ({"expected": "a", "sentence": 2}, "`sentence` is 2, but src has 2 sentences"),
         ({"expected": "a", "sentence": True}, "`sentence` is True, but src has 2 sentences"),
         ({"expected": "a", "reference": 1}, "`reference` must be text or null, not 1"),
@@ -357,6 +359,27 @@ def test_bad_items_are_refused_with_their_line(tmp_path, change, message):
 def test_malformed_generative_items_are_named(tmp_path, changes, part):
     with pytest.raises(UserError, match=f"line 1: .*{part}"):
         read_generative_suite(write(tmp_path / "suite.jsonl", OWN | changes))
+
+
+def test_unknown_keys_are_named_once(tmp_path, caplog):
+    read_suite(write(tmp_path / "suite.jsonl", GOOD | {"distnace": 3}, GOOD | {"id": "second", "distnace": 3}))
+    assert caplog.text.count("the unknown key 'distnace' of 2 items is ignored; did you mean 'distance'?") == 1
+
+
+def test_a_suite_without_fair_items_is_refused(tmp_path):
+    files = {"items": json.dumps(GOOD | {"candidates": [["x"], ["x"]]}) + "\n"}
+    with pytest.raises(UserError, match="no item is left; omitted: 1 × duplicate candidate, 1 × item without a wrong"):
+        convert(tmp_path, files, reader="jsonl_suite")
+
+
+def test_generative_items_of_languages_without_blanks(tmp_path, capsys):
+    write(tmp_path / "items.jsonl", OWN | {"expected": "彼女"})
+    split = {"files": {"items": str(tmp_path / "items.jsonl")}}
+    spec = {"languages": ["en", "ja"], "format": {"reader": "jsonl_generative"}, "splits": {"all": split}}
+    words = ["--spec", json.dumps(spec), "--split", "all", "--out", str(tmp_path / "out.jsonl")]
+    assert main(["corpora", "convert-suite", *words]) == 2
+    assert "item 'a': ja does not separate words by blanks" in capsys.readouterr().err
+    assert not (tmp_path / "out.jsonl").exists()
 
 
 def test_empty_files_are_refused(tmp_path):

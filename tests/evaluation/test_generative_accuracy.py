@@ -75,11 +75,30 @@ def test_pronouns_are_moses_tokens():
         ("tokens", "sie", 'Wiesie, "Sie" und sie', "Sie"),
         ("tokens", "es", "Das Esszimmer hat's; es ist &amp; es", "es"),
         ("tokens", "es", "Esszimmer", None),
+        ("text", "E-Mail", "Die E-Mail ist da.", "E-Mail"),
+        ("text", "sie", "„Sie“ ist da.", "Sie"),
+        ("text", "彼女", "これは彼女の本です。", "彼女"),
+        ("text", "彼女", "これは彼の本です。", None),
     ],
 )
 def test_what_is_found_has_a_place(match, expected, payload, occurrence):
     span = find_expected(item("a", expected, match=match), payload, lang="de")
     assert (span and payload[slice(*span)]) == occurrence
+
+
+@pytest.mark.parametrize("match", ["words", "tokens"])
+def test_languages_without_blanks_need_text(match):
+    suite, payloads = [item("a", "苹果", match=match)], ["我喜欢苹果。"]
+    with pytest.raises(UserError, match='item \'a\': zh does not separate words by blanks: use "match": "text"'):
+        score_generation(suite, payloads, lang="zh")
+    (row,) = score_generation([item("a", "苹果", match="text")], payloads, lang="zh")
+    assert row["value"] == 100
+
+
+def test_impossible_items_are_counted(caplog):
+    suite = [item("a", "z.B."), item("b", "z.B.", match="text"), item("c", "da")]
+    score_generation(suite, ["z.B. da"] * 3, lang="de")
+    assert "1 items are always wrong" in caplog.text
 
 
 def test_changed_token_has_the_whole_payload():
