@@ -99,7 +99,7 @@ def test_bad_suite_is_one_line(model, tmp_path, capsys):
     assert main(["decode", "score-candidates", *options]) == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert line.startswith("docmt: error: ")
-    assert "line 1: `correct` is 0, but there are 1 candidates" in line
+    assert "line 1: `candidates` needs a correct and a wrong candidate" in line
     assert [file.name for file in tmp_path.iterdir()] == ["suite.jsonl"]
 
 

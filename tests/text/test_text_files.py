@@ -133,7 +133,7 @@ def test_truecasing_can_be_switched_off(tmp_path):
         (["tokenize", "--lang", "xx", "--input", "good"], "unknown language 'xx'"),
         (["tokenize", "--lang", "en", "--input", "latin"], "line 2 is not UTF-8"),
         (["tokenize", "--lang", "en", "--input", "absent"], "no such file"),
-        (["tokenize", "--lang", "en", "--input", "good", "--jobs", "0"], "--jobs 0"),
+        (["tokenize", "--lang", "en", "--input", "good", "--jobs", "0"], '"0" for --jobs. Must be >= 1'),
         (
             ["tokenize", "--lang", "en", "--input", "good", "--settings", '{"lowercase": true}'],
             "truecase and lowercase",
