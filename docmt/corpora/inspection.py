@@ -16,6 +16,8 @@ EQUAL_PERCENT = 10.0
 """Minimum percentage of target sentences equal to their source for a warning. Names and numbers are rarer."""
 ONE_SIDED_PERCENT = 10.0
 """Minimum percentage of pairs with one empty side for a warning."""
+LONG_CHARACTERS = 10_000
+"""Minimum length of a sentence for a warning. Longer sentences are probably several lines in one."""
 WORD = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]|[^\W\d_\u3040-\u30ff\u4e00-\u9fff]+")
 FREQUENT = {
     "ar": "في من على أن إلى لا هذا ما",
@@ -58,6 +60,7 @@ class SplitInspection:
     n_pairs: int = 0
     n_one_sided: int = 0
     n_equal: int = 0
+    n_long: int = 0
     n_duplicates: int = 0
     heads: tuple[list[str], list[str]] = field(default_factory=lambda: ([], []))
     _seen: set[int] = field(default_factory=set)
@@ -70,6 +73,7 @@ class SplitInspection:
                 self.n_pairs += bool(src and tgt)
                 self.n_one_sided += bool(src) != bool(tgt)
                 self.n_equal += src == tgt != ""
+                self.n_long += max(len(src), len(tgt)) >= LONG_CHARACTERS
             if len(document) > 1:
                 self.n_duplicates += hash(document.sides) in self._seen
                 self._seen.add(hash(document.sides))
@@ -91,6 +95,11 @@ class SplitInspection:
         if percent >= EQUAL_PERCENT:
             messages.append(
                 f"{where}: {percent:.0f} % of the target sentences equal their source: are they translated?"
+            )
+        if self.n_long:
+            messages.append(
+                f"{where}: {self.n_long:,} pairs have a line of {LONG_CHARACTERS:,} characters or more, which makes "
+                "training slow: split it, or set `filters`, which drop long pairs"
             )
         if self.n_duplicates:
             messages.append(f"{where}: {self.n_duplicates:,} documents are copies of earlier documents")

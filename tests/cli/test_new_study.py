@@ -361,6 +361,7 @@ HALF_TRANSLATED = "\n\n".join(
         (both_sides("dev", lambda lang: f"<d>\n{plain('dev', lang)}"), "dev: are boundaries between documents missing? Documents: 1, sentences: 22"),
         (both_sides("dev", lambda lang: "".join(f"<d>\n{n} {lang}\n" + "x\n" * 1000 for n in (1, 2))), "Documents: 2, sentences: 2,002"),
         (both_sides("dev", lambda lang: f"<d>\n<d>\n{plain('dev', lang)}"), "dev: empty documents, which are left out: 1"),
+        ({"data/dev.en": blank_lines("dev", "en").replace("house", "house " * 2000, 1)}, "dev: 1 pairs have a line of 10,000 characters or more"),
         (one_sided(3), "dev: 15 % of the pairs have an empty side: are the files aligned?"),
     ],
 )  # fmt: skip
