@@ -161,7 +161,7 @@ def _write_merged(values: Mapping[str, Any], head: Mapping[str, Any], directory:
 def _print_plan(call: Sequence[str], study: Study) -> set[str]:
     """Print a dry run's jobs by rule, with one reason per rule. Return the jobs' outputs.
 
-    Raises UserError if a target is not a file of the study.
+    Raises UserError if a target is not a file of the study, or if a run would be refused.
     """
     done = subprocess.run(
         call, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace", check=False
@@ -196,8 +196,8 @@ def _print_plan(call: Sequence[str], study: Study) -> set[str]:
         reason = min(rule_reasons, key=lambda reason: reason.startswith("after "))
         rows.append({"rule": rule, "jobs": len(rule_reasons), "reason": reason})
     print_table([*rows, {"rule": "total", "jobs": len(jobs), "reason": ""}])
-    for line in refusals:
-        print("", line, sep="\n")
+    if refusals:
+        raise UserError(refusals[0].removeprefix("docmt: "))
     return set(makers)
 
 
