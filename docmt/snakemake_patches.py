@@ -36,7 +36,11 @@ def patch_scheduler_timer() -> None:
 
         if self not in waiting:
             waiting.add(self)
-            _start_timer(delay, look)
+            try:
+                _start_timer(delay, look)
+            except RuntimeError:  # a login node can limit the number of threads, for a moment
+                time.sleep(delay)
+                look()
 
     JobScheduler._schedule_reevalutation = schedule_once
 

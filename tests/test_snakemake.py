@@ -94,6 +94,22 @@ def test_waiting_jobs_share_one_timer(monkeypatch):
         assert not scheduler._open_jobs.acquire(blocking=False)
 
 
+def test_a_run_survives_a_limit_of_threads(monkeypatch):
+    class Scheduler:
+        _open_jobs = Semaphore(0)
+
+    def refuse(timer):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(JobScheduler, "_schedule_reevalutation", JobScheduler._schedule_reevalutation)
+    monkeypatch.setattr(threading.Timer, "start", refuse)
+    patch_scheduler_timer()
+    scheduler = Scheduler()
+    for _ in range(2):
+        JobScheduler._schedule_reevalutation(scheduler, 0.01)
+        assert scheduler._open_jobs.acquire(blocking=False)
+
+
 def test_profile_leaves_the_limit_to_slurm():
     """The profile of a workflow overrides `--profile`."""
     ours, slurm = (yaml.safe_load((ROOT / f"{name}/config.yaml").read_text("utf-8")) for name in PROFILES)
