@@ -15,9 +15,8 @@ from docmt.model_owners import read_owner
 pytestmark = pytest.mark.slow
 
 FASTER = {"training": {"finetune": {"learning_rate": 2e-3}, "scratch": {"learning_rate": 2e-3}}}
-OTHER_SYSTEM = {
-    "systems": {"other": {"instances": "sentences", "architecture": "sentence_transformer", "size": "tiny"}}
-}
+OTHER = {"instances": "sentences", "architecture": "sentence_transformer", "size": "tiny", "recipe": "scratch"}
+OTHER_SYSTEM = {"systems": {"other": OTHER}}
 
 
 @dataclass
