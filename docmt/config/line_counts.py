@@ -79,21 +79,23 @@ def _is_large_and_aligned(corpus: ReadableCorpus, split: str) -> bool:
 
 
 def check_trees(study: Study) -> None:
-    """Raise UserError for malformed user-supplied trees, or trees of documents in other splits.
+    """Raise UserError for malformed user-supplied trees of the study, or trees of documents in other splits.
 
     In a file above `READ_BYTES`, only the first document is read.
     """
-    for trees in study.config.discourse.trees.values():
-        for part, file in trees.files.items():
-            dataset, split = part.split("/")
-            references = study.config.datasets[dataset].parallel_parts().get(split, [])  # none of a suite
-            prefixes = tuple(f"{reference.replace('/', '.')}/" for reference in references)
-            n_read = 1 if Path(file).stat().st_size > READ_BYTES else None
-            for document in itertools.islice(iterate_discourse(Path(file)), n_read):
+    for artifact in all_artifacts(study):
+        if artifact.declaration != "document_trees":
+            continue
+        dataset, _, part = artifact.wildcards
+        references = study.config.datasets[dataset].parallel_parts().get(part, [])  # none of a suite
+        prefixes = tuple(f"{reference.replace('/', '.')}/" for reference in references)
+        for file in map(Path, artifact.input_files("user_file")):
+            n_read = 1 if file.stat().st_size > READ_BYTES else None
+            for document in itertools.islice(iterate_discourse(file), n_read):
                 if prefixes and not document.id.startswith(prefixes):
                     raise UserError(
-                        f"{file}: document {document.id!r}: the ids of {part} begin with {' or '.join(prefixes)}: take "
-                        f"them from {split}.documents.tsv"
+                        f"{file}: document {document.id!r}: the ids of {dataset}/{part} begin with "
+                        f"{' or '.join(prefixes)}: take them from {part}.documents.tsv"
                     )
 
 

@@ -97,8 +97,7 @@ def read_items(path: Path, read_item: Callable[[dict[str, Any], str], Item]) -> 
     """Read a suite in JSON lines. The second argument of `read_item` is the line in messages."""
     items: list[Item] = []
     seen = set()
-    unknown: Counter[str] = Counter()
-    keys: list[str] = []
+    counts: Counter[str] = Counter()
     for line, value in enumerate(read_jsonl(path), start=1):
         where = f"{path}: line {line}"
         if not isinstance(value, dict):
@@ -108,12 +107,13 @@ def read_items(path: Path, read_item: Callable[[dict[str, Any], str], Item]) -> 
             raise UserError(f"{where}: duplicate item {item.id!r}")
         seen.add(item.id)
         items.append(item)
-        keys = keys or [*(field.name for field in fields(item)), "sentence"]
-        unknown.update(value.keys() - set(keys))
+        counts.update(value.keys())
     if not items:
         raise UserError(f"{path}: contains no items to score")
-    for key, n in unknown.items():
-        log.warning("%s: the unknown key %r of %d items is ignored; %s", path, key, n, nearest(key, keys))
+    keys = [*(field.name for field in fields(items[0])), "sentence"]
+    for key, n in counts.items():
+        if key not in keys:
+            log.warning("%s: the unknown key %r of %d items is ignored; %s", path, key, n, nearest(key, keys))
     return items
 
 

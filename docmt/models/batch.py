@@ -59,7 +59,7 @@ class Batch:
 class DeviceBatch:
     """The tensors of a batch on one device, for a model and its loss.
 
-    The attributes are those of `Batch`. After `pin_memory`, `buffer` is the memory behind all tensors. This is not a
+    It has the attributes of `Batch` and a `buffer`. After `pin_memory`, all tensors are in the buffer. The class is no
     dataclass, because Fabric copies every dataclass field by field when it calls a model.
     """
 

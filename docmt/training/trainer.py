@@ -197,8 +197,8 @@ class Trainer:
     def _step(self, update: Update) -> None:
         """Make an update: draw its random numbers, compute this process's share, and count it."""
         started = perf_counter()
-        state, settings, number = self.state, self.settings, update.index.task
-        step = state.step + 1
+        state, settings = self.state, self.settings
+        step, number = update.index.step, update.index.task
         self.reader.set_n_updates(number, update.index.epoch, update.n_updates)
         # A resumed training draws the same numbers. Not `torch.manual_seed`, which takes as long as everything else
         # that the CPU does for a recorded update.

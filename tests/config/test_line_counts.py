@@ -185,9 +185,15 @@ def test_only_current_text_is_counted(tmp_path, monkeypatch, capsys, is_current)
 
 TREES = {
     **STUDY,
-    "systems": {"llm": STUDY["systems"]["llm"]},
+    "systems": {
+        **STUDY["systems"],
+        "rst": {"instances": "with_trees", "architecture": "rst_mix", "size": "tiny", "recipe": "scratch"},
+    },
+    "training": {"scratch": {"max_steps": 1}},
     "discourse": {
-        "trees": {"own": {"files": {f"ours/{part}": "own.jsonl" for part in ("train", "dev", "test_talks")}}}
+        "trees": {
+            "own": {"files": {"ours/train": "train.jsonl", "ours/dev": "own.jsonl", "ours/test_talks": "talks.jsonl"}}
+        }
     },
     "instances": {"with_trees": {"trees": "own"}},
 }
@@ -209,5 +215,12 @@ TREE = {
 )
 def test_check_reads_trees(tmp_path, monkeypatch, capsys, document, message):
     monkeypatch.chdir(tmp_path)
-    assert check(tmp_path, TREES, **{"own.jsonl": json.dumps(document) + "\n"}) == 2
+    documents = {"own.jsonl": document, "train.jsonl": TREE, "talks.jsonl": TREE | {"document": "mine.t/00001"}}
+    assert check(tmp_path, TREES, **{name: json.dumps(value) + "\n" for name, value in documents.items()}) == 2
     assert message in capsys.readouterr().err
+
+
+def test_unused_trees_are_not_read(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert check(tmp_path, TREES | {"systems": STUDY["systems"]}) == 0
+    assert not Path("own.jsonl").exists()
