@@ -84,12 +84,12 @@ def run(
     targets = list(itertools.takewhile(lambda word: not word.startswith("-"), others))
     options = others[len(targets) :]
     _refuse_configuration(options, files)
+    workflow = Path.cwd() if Path("workflow/rules").is_dir() else find_workflow()
+    options = find_profiles(options, workflow)
     parsed = _parse_options(options)
     is_plan = dry_run and "--verbose" not in options
     if dry_run and not is_plan:
         options.remove("--verbose")  # Snakemake would print its internal messages
-    workflow = Path.cwd() if Path("workflow/rules").is_dir() else find_workflow()
-    options = find_profiles(options, workflow)
     changes = changes or []
     files, last_changes = find_configuration(files, directory)
     values = read_config_files(files, [*last_changes, *changes])
@@ -251,7 +251,7 @@ def _parse_options(options: list[str]) -> dict[str, Any]:
     """Return the options as parsed by Snakemake, by name. Raises UserError instead of printing Snakemake's usage."""
     if not options:
         return {}
-    from snakemake.cli import get_argument_parser  # takes half a second
+    from snakemake.cli import get_argument_parser, get_profile_dir  # takes half a second
     from snakemake.exceptions import CliException, WorkflowError
 
     with contextlib.redirect_stderr(io.StringIO()) as printed:
@@ -267,6 +267,9 @@ def _parse_options(options: list[str]) -> dict[str, Any]:
         number = parsed.get(name)
         if number is not None and number < 1:
             raise UserError(f"--{name} {number}: must be at least 1")
+    for profile in parsed["profile"] or []:
+        if profile != "none" and get_profile_dir(profile) is None:
+            raise UserError(f"--profile {profile}: no such profile (a folder with config.yaml); docs/slurm.md has examples")
     rules = list(itertools.chain.from_iterable(STAGES.values()))
     for name in ("set_threads", "set_resources"):
         for rule in parsed.get(name) or {}:

@@ -165,6 +165,7 @@ def test_what_is_no_change_is_refused(change):
         ("my.yaml --cores abc", "error: --cores abc: Error parsing number of cores"),
         ("my.yaml --cores -1", "error: --cores -1: must be at least 1"),
         ("my.yaml --jobs x", "error: --jobs x: Error parsing number of jobs"),
+        ("my.yaml --profile slrum", "error: --profile slrum: no such profile"),
         ("my.yaml --resources gpus", "error: --resources gpus: "),
         ("my.yaml --resources gpu=x", "error: --resources gpu=x: Resource 'gpu' was given value 'x'"),
         ("my.yaml --set-threads trian=4", "--set-threads trian: no rule has this name; did you mean 'train'?"),
