@@ -11,7 +11,7 @@ import os
 import re
 import tempfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from io import BufferedReader
 from pathlib import Path
@@ -70,7 +70,8 @@ def read_xml(path: Path) -> str:
     is_wide = data[:2] in UTF_16_MARKS
     declared = re.match(rb"(?:\xef\xbb\xbf)?\s*<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([\w.:-]{1,40})", data)
     codec = "utf-16" if is_wide else declared[1].decode() if declared else "utf-8"
-    if codec.lower().replace("_", "-") in ("utf-8", "utf8", "us-ascii"):
+    # A declaration of UTF-16 that can be read as single bytes is wrong: the file was converted.
+    if not is_wide and re.fullmatch(r"(utf-?(8|16(le|be)?)|us-ascii)", codec.lower().replace("_", "-")):
         return read_text(path)
     try:
         return data.decode(codec)
@@ -133,8 +134,9 @@ def iterate_lines(path: Path) -> Iterator[str]:
 
 
 def count_lines(path: Path) -> int | None:
-    """Return the number of lines, for progress bars. None for compressed or missing files."""
-    if Path(path).suffix == ".gz":
+    """Return the number of lines, for progress bars. None for compressed or missing files, and for pipes."""
+    path = Path(path)
+    if path.suffix == ".gz" or not path.is_file():  # a pipe can be read only once
         return None
     with contextlib.suppress(OSError), open(path, "rb") as file:
         n_lines, last = 0, b"\n"
@@ -156,8 +158,8 @@ def modified(path: Path) -> float:
 def atomic_path(path: Path, *, checksum: bool = True) -> Iterator[Path]:
     """Yield a temporary path in the same folder. It is renamed to `path` on success and removed on failure.
 
-    The data are flushed to disk before the rename, so that a file under its final name is always complete. For an
-    output folder, create the temporary path as a folder. It then replaces the old one.
+    A file is flushed to disk before the rename, so that it is always complete under its final name. For an output
+    folder, create the temporary path as a folder. It then replaces the old one.
 
     Args:
         path: final name.
@@ -257,10 +259,10 @@ def write_lines(path: Path, lines: Iterable[str], *, checksum: bool = True) -> N
             file.write(line + "\n")
 
 
-def read_json(path: Path) -> Any:
-    """Parse a JSON file."""
+def read_json(path: Path, *, make_object: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
+    """Parse a JSON file. `make_object` makes each object from its keys and values (default: the last of equal keys)."""
     try:
-        return json.loads(read_text(path))
+        return json.loads(read_text(path), object_pairs_hook=make_object)
     except json.JSONDecodeError as error:
         raise UserError(f"{path}: line {error.lineno} is not JSON ({error.msg})") from None
     except (RecursionError, ValueError) as error:  # thousands of brackets; a number of thousands of digits

@@ -116,6 +116,8 @@ def check_outputs(
 
 
 def _check_writable(path: Path, output: Output) -> None:
+    if path.suffix == ".gz":
+        raise UserError(f"{path}: docmt does not compress its outputs: remove .gz from the name")
     if path.is_symlink() and not path.exists():
         raise UserError(f"{path}: is a link to a missing file: remove it, or choose another output")
     if path.is_dir() and not output.is_folder:

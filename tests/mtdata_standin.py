@@ -33,10 +33,12 @@ PACKAGE = {
             "Statmt-news_commentary-18-deu-eng": entry("news", cite=None),
             "OPUS-broken-1-deu-eng": entry("broken", cite=None),
             "OPUS-blank-1-deu-eng": entry("blank", cite=None),
+            "OPUS-killed-1-deu-eng": entry("killed", cite=None),
             "OPUS-offline-1-deu-eng": entry("offline", cite=None),
         })
         """,
     "parser": """
+        import os
         class Parser:
             def __init__(self, path, ext, ent):
                 self.path = path
@@ -46,9 +48,14 @@ PACKAGE = {
                         raise SystemExit("the connection broke")
                     if self.path == "blank" and number == 3:
                         [""][1]
+                    if self.path == "killed" and number == 3:
+                        print('["S', end="", flush=True)
+                        os.kill(os.getpid(), 9)
                     if self.path == "news" and number == 4:
                         yield ["", ""]
                     pair = [f"Satz\\t{number}.", f"Sentence {number}."]
+                    if self.path == "news" and number == 5:
+                        pair = ["error", "error"]
                     yield pair + ([{"doc_id": f"ep-{number // 3}"}] if self.path == "europarl" else [])
         """,
 }

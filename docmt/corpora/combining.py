@@ -9,7 +9,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from docmt.corpora.documents import Document, iterate_documents, read_documents, write_documents
+from docmt.corpora.documents import (
+    Document,
+    index_path,
+    iterate_documents,
+    iterate_masked,
+    read_documents,
+    write_documents,
+)
 from docmt.errors import UserError
 from docmt.files import write_json
 from docmt.logs import progress
@@ -38,6 +45,10 @@ def combine(
         raise UserError(f"--languages {' '.join(languages)}: expected one language, or two different ones")
     names: dict[str, Path] = {}
     for prefix in map(Path, prefixes):
+        if iterate_masked(index_path(prefix)) is not None:
+            raise UserError(
+                f"{prefix}: has masked pairs (`on_failure: mask`), which would be lost: combine before filtering"
+            )
         name = source_name(prefix, languages=languages)
         if names.setdefault(name, prefix) is not prefix:
             raise UserError(f"{prefix}: {name} is already among the inputs")

@@ -227,6 +227,9 @@ def filter(
     from docmt.corpora.filtering import DocumentFilter
 
     files = files_by_name("--external", external, form="CORPUS/SPLIT=FILE")
+    for reference, paths in files.items():
+        if len(paths) > 1:
+            raise UserError(f"--external {reference}: {len(paths)} files: pass one file per split")
     if files:
         named = {reference: str(paths[-1]) for reference, paths in files.items()}
         settings = settings.model_copy(update={"external": named})

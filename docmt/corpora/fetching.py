@@ -19,7 +19,7 @@ from docmt.corpora.catalog import Address, Entry, SourceFile
 from docmt.corpora.download import MAX_BYTES, AddressError, download
 from docmt.decompression import open_gzip
 from docmt.errors import UserError
-from docmt.files import atomic_path, describe_disk_full, read_facts, write_json
+from docmt.files import GZIP_MARK, atomic_path, describe_disk_full, read_facts, write_json
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +27,6 @@ DOWNLOADS = ".archives"
 RECORD = "fetched.json"
 BY_HAND = "placed by hand"
 """Origin of files that docmt has not fetched."""
-GZIP_MAGIC = b"\x1f\x8b"
 
 
 def fetch_corpus(
@@ -228,7 +227,7 @@ def unpack(path: Path, target: Path, *, where: str) -> bool:
     `where` names the file in errors.
     """
     with open(path, "rb") as raw, open(target, "wb") as out:
-        is_gzip = raw.read(2) == GZIP_MAGIC
+        is_gzip = raw.read(2) == GZIP_MARK
         raw.seek(0)
         try:
             shutil.copyfileobj(open_gzip(raw, where=where) if is_gzip else raw, out)

@@ -49,6 +49,14 @@ def matching_files(path: Path) -> list[tuple[str, Path]]:
     return [(name, folder / name) for name in matching_names(pattern, names)]
 
 
+def existing_files(path: Path) -> list[tuple[str, Path]]:
+    """Return `matching_files`. Raises UserError if there are none."""
+    files = matching_files(path)
+    if not files:
+        raise UserError(f"{path}: matches no file")
+    return files
+
+
 def paired_files(paths: Sequence[Path], languages: Sequence[str]) -> list[tuple[str, Path, Path]]:
     """Return name and both files for pairs of matches that differ only in the language.
 
@@ -56,9 +64,9 @@ def paired_files(paths: Sequence[Path], languages: Sequence[str]) -> list[tuple[
     """
     src: dict[str, tuple[str, Path]] = {}
     tgt: dict[str, tuple[str, Path]] = {}
-    for side, path, lang in zip((src, tgt), paths, languages, strict=True):
-        for file_name, file in matching_files(path):
-            name = _without_language(file_name, lang)
+    for side, path in zip((src, tgt), paths, strict=True):
+        for file_name, file in existing_files(path):
+            name = _without_tags(file_name, languages)
             key = re.sub(r"(?<!\d)0+(?=\d)", "", name)
             if side.setdefault(key, (name, file)) != (name, file):
                 raise UserError(f"{file}: differs from another match of {path} only in the language: rename it")
@@ -72,10 +80,14 @@ def paired_files(paths: Sequence[Path], languages: Sequence[str]) -> list[tuple[
     return [(name, file, tgt[key][1]) for key, (name, file) in src.items()]
 
 
-def _without_language(name: str, lang: str) -> str:
-    """Return a file name without its tags of a language, in any spelling (`en`, `eng`, `en-US`)."""
+def _without_tags(name: str, languages: Sequence[str]) -> str:
+    """Return a file name without its tags of some languages, in any spelling (`en`, `eng`, `en-US`).
+
+    Both languages can be in both names: `dev.en-de.en` and `dev.en-de.de`.
+    """
+    codes = [language_of(lang) for lang in languages]
     for code, start, end in reversed(list(find_tags(name))):
-        if language_of(code) != language_of(lang):
+        if language_of(code) not in codes:
             continue
         before = name[:start]
         after = name[end:]

@@ -218,7 +218,7 @@ def _format_of_sides(paths: Sequence[Path]) -> dict[str, Any]:
         if heads[2].count("\t") == 3:
             return {"reader": "named_lines", "id_cells": 2}
         return {"reader": "named_lines"}
-    if all(suffix_of(path) == ".srt" for path in firsts):
+    if all(suffix_of(path) in (".srt", ".vtt") for path in firsts):
         return {"reader": "srt_pairs"}
     if any(map(is_pattern, paths)):
         return {"reader": "document_files"}

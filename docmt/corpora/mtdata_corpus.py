@@ -80,8 +80,11 @@ def fetch_mtdata(corpus: MtdataCorpus, out: Path, *, python: str | None = None) 
 def _read_values(lines: Iterable[str], corpus: MtdataCorpus) -> Iterator[Any]:
     """Yield the values that the program prints. Raises UserError for an error."""
     for line in lines:
-        value = json.loads(line)
-        if "error" in value:
+        try:
+            value = json.loads(line)
+        except ValueError:  # the program was killed
+            raise _failure(corpus) from None
+        if isinstance(value, dict) and "error" in value:
             raise UserError(f"corpora.mtdata: {corpus.id} {' '.join(value['error'].split())}")
         yield value
 

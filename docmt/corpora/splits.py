@@ -59,6 +59,8 @@ def convert_suite(
             f"{where} contains no wrong translations and no expected words (format {form.reader}), so it cannot "
             "become a test suite"
         )
+    if len(corpus.languages) != 2:
+        raise UserError(f"{where}: a test suite needs two languages, not {' '.join(corpus.languages)}")
     items = list(form.convert(_files_by_role(split, folder)))
     for item in items:
         reject_lone_surrogates(json.dumps(item, ensure_ascii=False), where=f"{where}: item {item['id']!a}")

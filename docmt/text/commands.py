@@ -172,6 +172,8 @@ def learn_vocabulary(
         vocabulary = PublishedText.read(pretrained).vocabulary((src_lang, tgt_lang), selection=subwords)
         log.info("%d symbols from %s", len(vocabulary), pretrained)
     else:
+        if keep == "seen":
+            raise UserError("--keep seen: a vocabulary from files only has seen pieces: pass --pretrained, too")
         sentences = map(str.split, read_all(inputs, label="vocabulary"))
         vocabulary = Vocabulary.from_sentences(sentences, extras=extra_specials(tags) if tags else ())
         if not any(vocabulary.counts):

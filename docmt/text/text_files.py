@@ -16,13 +16,8 @@ CHUNK_LINES = 1000
 def read_all(sources: Sequence[Path], *, label: str) -> Iterator[str]:
     """Yield the lines of several files, with a progress bar."""
     # Without a total if a file is compressed, since counting its lines would need decompression.
-    total = 0
-    for source in sources:
-        count = count_lines(source)
-        if count is None:
-            total = None
-            break
-        total += count
+    counts = list(map(count_lines, sources))
+    total = None if None in counts else sum(filter(None, counts))
     return progress(itertools.chain.from_iterable(map(iterate_lines, sources)), label=label, unit="lines", total=total)
 
 

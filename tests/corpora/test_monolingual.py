@@ -35,6 +35,7 @@ def test_json_lines(tmp_path):
     }
 
 
+SUFFIXES = {"conllu": ".tar"}
 TREEBANK = {
     "z": "# newdoc id = b\n# text = Four.\n# newdoc id = c\n# text = Five.\n",
     "a": "# newdoc id = a\n# sent_id = 1\n# text = One two.\n1\tOne\n\n# newpar\n# text = Three.\n1\tThree\n\n",
@@ -50,7 +51,8 @@ TREEBANK = {
     ],
 )
 def test_lines_and_treebanks(tmp_path, reader, content, expected):
-    assert texts(parse(tmp_path, {"en": content}, ["en"], reader=reader)[0]) == expected
+    documents, _ = parse(tmp_path, {"en": content}, ["en"], reader=reader, suffix=SUFFIXES.get(reader, ""))
+    assert texts(documents) == expected
 
 
 @pytest.mark.parametrize(
@@ -67,7 +69,7 @@ def test_lines_and_treebanks(tmp_path, reader, content, expected):
     ],
 )
 def test_bad_files_are_refused_in_one_line(tmp_path, reader, content, part):
-    assert part in refusal(tmp_path, {"en": content}, ["en"], reader=reader)
+    assert part in refusal(tmp_path, {"en": content}, ["en"], reader=reader, suffix=SUFFIXES.get(reader, ""))
 
 
 def test_read_and_combine_on_the_command_line(tmp_path, monkeypatch):

@@ -27,6 +27,8 @@ def python(tmp_path_factory):
 def test_rows_keep_documents_and_origin(python, tmp_path, name, documents, ids):
     fetch_mtdata(MtdataCorpus(id=name, documents=documents, python=python), tmp_path / "all.tsv")
     expected = [f"{document}\tSatz {number}.\tSentence {number}." for number, document in enumerate(ids)]
+    if documents == "blank_lines":
+        expected[-1] = "000002\terror\terror"
     assert read_lines(tmp_path / "all.tsv") == expected
     origin = read_json(tmp_path / "all.json")
     assert origin["id"] == name
@@ -38,6 +40,7 @@ def test_rows_keep_documents_and_origin(python, tmp_path, name, documents, ids):
     [
         ({"id": EUROPARL, "documents": "paragraph"}, "row 1 has no field 'paragraph'; its fields: doc_id"),
         ({"id": "OPUS-broken-1-deu-eng"}, "OPUS-broken-1-deu-eng cannot be fetched"),
+        ({"id": "OPUS-killed-1-deu-eng"}, "OPUS-killed-1-deu-eng cannot be fetched"),
         (
             {"id": "Statmt-europarl-11-deu-eng"},
             r"-deu-eng is not in mtdata \(LookupError: .* 0\.5\.1\): `mtdata list -id` prints all ids$",

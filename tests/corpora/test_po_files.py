@@ -164,7 +164,7 @@ def test_an_archive_is_read_like_a_folder(tmp_path):
 @pytest.mark.parametrize(
     ("files", "pattern", "message"),
     [
-        ({"a.po": po(("p", "A", "a"))}, "*.pot", "this cannot be a file name"),
+        ({"a.po": po(("p", "A", "a"))}, "*.pot", "matches no file"),
         ({"a.po": "no message"}, "*.po", "is not a PO file"),
         ({"a.po": HEADER}, "*.po", "contains no translated messages"),
     ],

@@ -3,11 +3,13 @@
 import gzip
 import io
 import zipfile
+from pathlib import Path
 
 import pytest
 from hostile_files import tar_of
 from reading import parse, refusal, texts
 
+from docmt.corpora.file_patterns import paired_files
 from docmt.corpora.readers.translated_files import read_cues
 from docmt.errors import UserError
 
@@ -80,6 +82,17 @@ def test_films_are_paired_by_their_names(tmp_path):
         read(paths, form=SrtPairs(reader="srt_pairs"), languages=("en", "de"))
 
 
+@pytest.mark.parametrize("names", [("talk.it.works.{}", "*.{}"), ("dev.en-de.{}.txt", "*.{}.txt"), ("de/a.{}", "de/*.{}")])
+def test_names_can_contain_both_languages(tmp_path, names):
+    name, pattern = (str(tmp_path / name) for name in names)
+    languages = ("it" if "it" in name else "en", "de")
+    (tmp_path / "de").mkdir()
+    for lang in languages:
+        Path(name.format(lang)).touch()
+    (paired,) = paired_files([Path(pattern.format(lang)) for lang in languages], languages)
+    assert [file.name for file in paired[1:]] == [Path(name.format(lang)).name for lang in languages]
+
+
 # Translation memories and test sets
 
 UNIT = '<tu><tuv xml:lang="{}"><seg>{}</seg></tuv><tuv xml:lang="{}"><seg>{}</seg></tuv></tu>'
@@ -132,6 +145,12 @@ def test_declared_encodings_are_read(tmp_path, codec):
 @pytest.mark.parametrize(("codec", "message"), [("klingon", "unknown encoding 'klingon'"), ("hex", "unknown encoding")])
 def test_encodings_that_do_not_exist_are_refused(tmp_path, codec, message):
     assert message in refusal(tmp_path, {"both": tmx(declared=codec)}, reader="tmx")
+
+
+@pytest.mark.parametrize("text", ["ab", "abc"])
+def test_converted_files_can_declare_utf_16(tmp_path, text):
+    content = tmx(UNIT.format("en", "x", "de", text), declared="utf-16")
+    assert sides(tmp_path, {"both": content}, reader="tmx")[0] == [[["x"], [text]]]
 
 
 def test_what_is_no_text_says_what_it_is(tmp_path):
@@ -188,7 +207,9 @@ def test_documents_and_sentences_of_conllu(tmp_path, content, expected):
     for suffix, data in (
         (".conllu", content),
         (".conllu.gz", gzip.compress(content.encode())),
-        ("", tar_of({"a.conllu": content})),
+        (".txt", "\ufeff" + content),
+        (".tar", tar_of({"a.conllu": content})),
+        (".tgz", gzip.compress(tar_of({"a.conllu": "\ufeff" + content}))),
     ):
         documents, _ = parse(tmp_path, {"en": data}, ["en"], reader="conllu", suffix=suffix)
         assert texts(documents) == expected

@@ -143,7 +143,7 @@ def test_wmt_xml_reads_the_chosen_reference(tmp_path, translator, expected):
     documents, counts = parse(tmp_path, {"both": WMT_XML}, reader="wmt_xml", translator=translator)
     assert documents[0].src == ("A & a", "B")
     assert documents[0].tgt == expected
-    assert counts.dropped == {"another reference": 1}
+    assert counts.dropped == {"another reference": 2}
 
 
 @pytest.mark.parametrize(

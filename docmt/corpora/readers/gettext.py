@@ -13,9 +13,9 @@ from typing import Literal
 import polib
 from typing_extensions import override
 
-from docmt.corpora.file_patterns import matching_files
+from docmt.corpora.file_patterns import existing_files
 from docmt.corpora.readers.reader import DocumentCollector, DocumentFormat, Files, FormatName, ReaderResult
-from docmt.corpora.readers.tar_files import read_members
+from docmt.corpora.readers.tar_files import is_tar, read_members
 from docmt.errors import UserError
 from docmt.files import read_text
 
@@ -144,14 +144,11 @@ class PoFiles(DocumentFormat):
 
 def _read_texts(path: Path) -> Iterator[tuple[str, str]]:
     """Yield name (in a tar, below the top folder) and text of PO files in a folder (by pattern) or a tar."""
-    if path.name.endswith((".tar.gz", ".tar")):
+    if is_tar(path):
         for name, text in read_members(path, ".po", what="PO"):
             yield name.partition("/")[2] or name, text
         return
-    files = matching_files(path)
-    if not files:
-        raise UserError(f"{path}: this cannot be a file name")
-    for name, file in files:
+    for name, file in existing_files(path):
         yield name, read_text(file)
 
 

@@ -12,7 +12,7 @@ from docmt.corpora.documents import Document
 from docmt.corpora.file_patterns import paired_files
 from docmt.corpora.readers.parallel_files import SideDocument, SideFormat, check_equal, read_equal
 from docmt.corpora.readers.reader import DocumentCollector, DocumentFormat, Files, FormatName, ReaderResult
-from docmt.corpora.readers.tar_files import read_members
+from docmt.corpora.readers.tar_files import is_tar, read_members
 from docmt.errors import UserError
 from docmt.files import iterate_lines, read_lines, read_text
 
@@ -158,7 +158,7 @@ class Conllu(SideFormat):
 
     @override
     def side_documents(self, path: Path) -> list[SideDocument]:
-        if path.name.endswith((".conllu", ".conllu.gz")):
+        if not is_tar(path):
             return list(self._documents(read_text(path), where=str(path)))
         documents: list[SideDocument] = []
         for name, text in read_members(path, ".conllu", what="CoNLL-U"):

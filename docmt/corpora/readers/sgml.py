@@ -116,7 +116,6 @@ class WmtXml(DocumentFormat):
                     f"{path}: document {name} needs two sides, {src_lang} <src> and {tgt_lang} <ref>{by}, but contains "
                     f"{', '.join(sides) or 'neither'}"
                 )
-            collector.drop("another reference", len(references) - 1)
             rows = []
             for src, tgt in itertools.zip_longest(src_sides[0].iter("seg"), tgt_sides[0].iter("seg")):
                 src_id = None if src is None else src.get("id")
@@ -124,6 +123,7 @@ class WmtXml(DocumentFormat):
                 if src is None or tgt is None or src_id != tgt_id:
                     raise UserError(f"{path}: document {name}: segment {src_id or tgt_id} is not on both sides")
                 rows.append(("".join(src.itertext()), "".join(tgt.itertext())))
+            collector.drop("another reference", (len(references) - 1) * len(rows))
             collector.add(name, rows)
         return collector.result(if_empty=f"{path}: contains no sentences")
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from typing_extensions import override
 
-from docmt.corpora.file_patterns import matching_files
+from docmt.corpora.file_patterns import existing_files
 from docmt.corpora.readers.parallel_files import read_equal
 from docmt.corpora.readers.reader import Files, FormatName, SuiteFormat
 from docmt.corpora.suite_items import first_difference, read_contrastive, read_generative, read_items
@@ -204,9 +204,7 @@ def _contrapro_items(form: SuiteFormat, files: Files) -> Iterator[Item]:
     for number, (src, candidates) in enumerate(items, start=1):
         (_, right), *wrong = candidates
         item_distances: set[int] = set()
-        pronouns = list(CONTRAPRO_PRONOUNS)
-        if not wrong:
-            pronouns = []
+        pronouns = list(CONTRAPRO_PRONOUNS) if wrong else []
         for _, variant in wrong:
             item_distances |= distances.get((_letters(src[1]), _letters(right), _letters(variant)), set())
             # The pronoun that all variants replace. Other words can also differ, in agreement with it.
@@ -251,7 +249,7 @@ def _contrapro_distances(path: Path | None) -> dict[tuple[str, str, str], set[in
     distances: dict[tuple[str, str, str], set[int]] = defaultdict(set)
     if path is None:
         return distances
-    for _, file in matching_files(path):
+    for _, file in existing_files(path):
         for number, value in enumerate(_read_list(file), start=1):
             try:
                 sides = _letters(value["src segment"]), _letters(value["ref segment"])

@@ -5,14 +5,14 @@ import io
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, PositiveInt
 from typing_extensions import override
 
 from docmt.checksums import open_verified
 from docmt.corpora.documents import Document
-from docmt.corpora.file_patterns import matching_files
+from docmt.corpora.file_patterns import existing_files
 from docmt.corpora.readers.parallel_files import read_equal
 from docmt.corpora.readers.reader import DocumentCollector, DocumentFormat, Files, FormatName, ReaderResult
 from docmt.errors import UserError, first_line
@@ -111,7 +111,7 @@ class DialogueCsv(NamedColumns):
         reader = csv.reader(content, delimiter=self.delimiter, quoting=quoting, strict=True)
         rows: list[Row] = []
         try:
-            header = next(reader, [])
+            header = [cell.strip() for cell in next(reader, [])]
             cells = [header.index(name) for name in self.find_columns(header, where=f"{path}: line 1")]
             for row in reader:
                 number = reader.line_num
@@ -258,7 +258,7 @@ class DialogueJson(DocumentFormat):
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
         path = self.pick(files, "both")
-        dialogues = read_json(path)
+        dialogues = read_json(path, make_object=_unique)
         if not isinstance(dialogues, dict):
             raise UserError(f"{path}: must be an object of dialogues, not {type(dialogues).__name__}")
         collector = DocumentCollector()
@@ -313,9 +313,19 @@ class JsonLines(DocumentFormat):
         return collector.result(if_empty=f"{path}: contains no sentences")
 
 
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON. Raises ValueError for a repeated key, whose first value would be lost."""
+    values: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in values:
+            raise ValueError(f"key {key!r} occurs twice in an object")
+        values[key] = value
+    return values
+
+
 def _numbered_lines(path: Path) -> Iterator[tuple[int, str, Path]]:
     """Yield number, line and file of all lines in matching files, and an empty line at the end."""
-    for _, file in matching_files(path):
+    for _, file in existing_files(path):
         for number, line in enumerate(iterate_lines(file), start=1):
             yield number, line, file
     yield 0, "", path

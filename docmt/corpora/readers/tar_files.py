@@ -8,10 +8,15 @@ from pathlib import Path
 
 from docmt.decompression import check_expansion
 from docmt.errors import UserError
-from docmt.files import read_bytes
+from docmt.files import BYTE_ORDER_MARK, read_bytes
 
 CORRUPT_TAR = (tarfile.TarError, EOFError, OSError, ValueError, zlib.error, lzma.LZMAError)
 """Exceptions of tarfile for damaged archives, compressed or not."""
+
+
+def is_tar(path: Path) -> bool:
+    """True if a name is the name of a tar archive."""
+    return path.name.endswith((".tar", ".tar.gz", ".tgz"))
 
 
 def read_members(path: Path, suffix: str, *, what: str) -> list[tuple[str, str]]:
@@ -42,6 +47,6 @@ def read_members(path: Path, suffix: str, *, what: str) -> list[tuple[str, str]]
 def decode(content: bytes, *, where: str) -> str:
     """Decode a UTF-8 file in an archive."""
     try:
-        return content.decode("utf-8")
+        return content.removeprefix(BYTE_ORDER_MARK).decode("utf-8")
     except UnicodeDecodeError as error:
         raise UserError(f"{where}: not UTF-8 (byte {error.start})") from None

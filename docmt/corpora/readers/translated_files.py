@@ -14,7 +14,7 @@ from defusedxml.common import DefusedXmlException
 from pydantic import Field
 from typing_extensions import override
 
-from docmt.corpora.file_patterns import matching_files, paired_files
+from docmt.corpora.file_patterns import existing_files, paired_files
 from docmt.corpora.readers.reader import DocumentCollector, DocumentFormat, Files, FormatName, ReaderResult
 from docmt.errors import UserError
 from docmt.files import read_text, read_xml
@@ -72,7 +72,7 @@ class SrtPairs(DocumentFormat):
                 src_text = " ".join(src_cues[number].text for number in src)
                 tgt_text = " ".join(tgt_cues[number].text for number in tgt)
                 rows.append((src_text, tgt_text))
-            collector.add(name.removesuffix(".srt"), rows)
+            collector.add(name.removesuffix(".srt").removesuffix(".vtt"), rows)
         return collector.result(if_empty=f"{paths[0]}: no cue has a counterpart in {paths[1]}")
 
     def _pair(self, src: Sequence[Cue], tgt: Sequence[Cue], *, where: str) -> list[tuple[list[int], list[int]]]:
@@ -119,7 +119,7 @@ class Tmx(DocumentFormat):
         path = self.pick(files, "both")
         src_lang, tgt_lang = languages
         collector = DocumentCollector()
-        for file_name, file in matching_files(path):
+        for file_name, file in existing_files(path):
             documents: dict[str, list[tuple[str, str]]] = {}
             for unit in read_units(read_xml(file), where=str(file)):
                 src = _variants(unit, src_lang)
