@@ -162,6 +162,8 @@ def test_parallel_jobs_have_different_gpus(machine, caplog):
     [
         (["--cores", "5"], ["--cores", "5", "--resources", "gpu=2"]),
         (["--resources", "gpu=1"], ["--resources", "gpu=1"]),
+        (["--resources=gpu=1"], ["--resources", "gpu=1"]),
+        (["--resources=mem_mb=9"], ["--resources", "gpu=2", "mem_mb=9"]),
         (["--resources", "mem_mb=9", "--quiet"], ["--resources", "gpu=2", "mem_mb=9", "--quiet"]),
     ],
 )

@@ -14,7 +14,7 @@ from docmt.config.line_counts import check_corpora, check_line_counts, check_tre
 from docmt.config.loading import load_config, read_config_file, read_config_files
 from docmt.config.manual import json_schema, manual, replace_manual
 from docmt.config.study_rows import USER_OUTPUT_KEYS
-from docmt.config.systems import list_runs, model_settings, training_settings
+from docmt.config.systems import decoding_settings, list_runs, model_settings, trained_system, training_settings
 from docmt.errors import UserError
 from docmt.files import atomic_writer, read_text
 from docmt.models.presets import ARCHITECTURES, SIZES
@@ -79,17 +79,17 @@ def show(file: Path, system: str, /) -> None:
     config = load_config(read_config_file(file))
     row = look_up(config.systems, system, where="SYSTEM", what="system")
     if row.has_user_output:
-        print(json.dumps(row.model_dump(include=USER_OUTPUT_KEYS), indent=1, ensure_ascii=False))
-        return
-    if row.is_published:
-        print(json.dumps(row.model_dump(mode="json", include={"instances", "init"}), indent=1, ensure_ascii=False))
-        return
-    settings = {
-        "instances": config.instances[row.instances].model_dump(mode="json"),
-        "model": model_settings(config, system).model_dump(mode="json"),
-        "training": training_settings(config, system).model_dump(mode="json"),
-        "init": row.model_dump(mode="json")["init"],
-    }
+        settings = row.model_dump(mode="json", include=USER_OUTPUT_KEYS)
+    elif row.is_published:
+        settings = row.model_dump(mode="json", include={"instances", "init"})
+    else:
+        settings = {
+            "instances": config.instances[row.instances].model_dump(mode="json"),
+            "model": model_settings(config, system).model_dump(mode="json"),
+            "training": training_settings(config, system).model_dump(mode="json"),
+            "decoding": decoding_settings(config, system).model_dump(mode="json"),
+            "init": config.systems[trained_system(config, system)].model_dump(mode="json")["init"],
+        }
     print(json.dumps(settings, indent=1, ensure_ascii=False))
 
 

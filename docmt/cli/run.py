@@ -280,12 +280,7 @@ def _parse_options(options: list[str]) -> dict[str, Any]:
 
 def find_profiles(options: list[str], workflow: Path) -> list[str]:
     """Return the options with the paths of shipped profiles, such as `slurm`, that are not in the current folder."""
-    words: list[str] = []
-    for option in options:
-        if option.startswith("--profile="):
-            words += option.split("=", 1)
-        else:
-            words.append(option)
+    words = _split("--profile", options)
     for i in range(1, len(words)):
         shipped = workflow / words[i]
         if words[i - 1] == "--profile" and not Path(words[i]).exists() and (shipped / "config.yaml").is_file():
@@ -293,9 +288,21 @@ def find_profiles(options: list[str], workflow: Path) -> list[str]:
     return words
 
 
+def _split(name: str, options: list[str]) -> list[str]:
+    """Return the options with the value of one, such as `--profile=slurm`, as a separate word."""
+    words: list[str] = []
+    for option in options:
+        if option.startswith(f"{name}="):
+            words += option.split("=", 1)
+        else:
+            words.append(option)
+    return words
+
+
 def limit_gpus(options: list[str]) -> list[str]:
     """Return the options with a limit on concurrent GPU jobs. Default: this machine's number of GPUs."""
     n_gpus = len(visible_gpus())
+    options = _split("--resources", options)
     if not n_gpus or any(option.startswith("gpu=") for option in options):
         return options
     log.info("%d GPU job(s) at a time; --resources gpu=N allows more", n_gpus)

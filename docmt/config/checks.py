@@ -24,7 +24,7 @@ from docmt.config.systems import (
     training_settings,
 )
 from docmt.errors import UserError
-from docmt.evaluation.metrics import check_target_language
+from docmt.evaluation.metrics import CXMI, check_target_language
 from docmt.models.attention.patterns import can_start_from
 from docmt.settings import look_up, nearest
 from docmt.text.tokenizer import check_language
@@ -87,6 +87,8 @@ def _check_dataset(config: Config, name: str, dataset: DatasetSettings) -> None:
     for test in dataset.references:
         look_up(dataset.test, test, where=f"{where}.references", what="test set")
     names: dict[str, str] = {}
+    if CXMI in config.evaluation.metrics:  # computed for test sets and suites, by name
+        names = {test.lower(): f"test.{test}" for test in dataset.test}
     for reference in dataset.suites:
         check_suite(config, reference, languages=dataset.languages, where=f"{where}.suites")
         suite = reference.split("/")[1]

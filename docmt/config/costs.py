@@ -112,7 +112,8 @@ def _count_bytes(config: Config, run: Run) -> float:
     if text.pretrained in load_models():
         n_bytes = 1e6 * load_models()[text.pretrained].megabytes
     else:
-        n_weights = text.bpe_merges * settings.width  # one matrix for all embeddings
+        n_subwords = text.sentencepiece_size if text.tokenization == "sentencepiece" else text.bpe_merges
+        n_weights = n_subwords * settings.width  # one matrix for all embeddings
         n_weights += settings.encoder_layers * settings.width * (4 * settings.width + 2 * settings.feed_forward_width)
         n_weights += settings.decoder_layers * settings.width * (8 * settings.width + 2 * settings.feed_forward_width)
         n_bytes = FLOAT_BYTES * n_weights

@@ -83,8 +83,6 @@ def score_pronouns(test: TranslatedTest) -> list[ScoreRow]:
     """
     if not test.is_aligned:
         return []
-    # Aligned together with the test set, because more text improves the alignment.
-    training = read_training(test)
     try:
         lists = PronounLists.of(test.src_lang, test.tgt_lang)
     except NotComputableError as reason:
@@ -93,6 +91,8 @@ def score_pronouns(test: TranslatedTest) -> list[ScoreRow]:
     if program is None:
         return [missing_row("APT", "the word aligner is not installed: pip install eflomal (needs a C compiler)")]
     text = Text.of(test)
+    # Aligned together with the test set, because more text improves the alignment.
+    training = read_training(test)
     pairs = [*text.pairs, *training]
     occurrences = []
     for _ in range(test.settings.aligner_runs):

@@ -94,9 +94,6 @@ def plot_curves(key: str, layout: CurveFigure, styles: Styles, histories: Sequen
             measured.append(name)
         else:
             lacking.append(name)
-    caption = f"{layout.note} Line: mean over seeds; band: lowest to highest seed; each seed is a thin line.".strip()
-    if lacking:
-        caption += f" Not measured: {', '.join(lacking)}."
     tables = []
     for history in members:
         table = history.table.reindex(columns=["step", *measured]).dropna(subset=measured, how="all")
@@ -116,7 +113,12 @@ def plot_curves(key: str, layout: CurveFigure, styles: Styles, histories: Sequen
             axis = loss_limits(of_panel)
             if axis is not None:
                 limits[title] = axis
-    caption += _describe_limits(limits, panels, styles)
+    remarks = ""
+    if lacking:
+        remarks = f" Not measured: {', '.join(lacking)}."
+    remarks += _describe_limits(limits, panels, styles)
+    bands = "; band: lowest to highest seed; each seed is a thin line"
+    caption = f"{layout.note} Line: mean over seeds{'' if is_crowded else bands}.{remarks}".strip()
     together = []
     for title, of_panel in panels.items():
         lines = list(of_panel.values())
@@ -126,7 +128,7 @@ def plot_curves(key: str, layout: CurveFigure, styles: Styles, histories: Sequen
     if is_crowded:
         apart = _panels_by_system(panels, limits, styles)
         title = f"{layout.title}, by system"
-        caption = f"A panel for each system, the others in gray. {caption}"
+        caption = f"A panel for each system, the others in gray. {layout.note} Line: mean over seeds{bands}.{remarks}"
         pictures.append(draw(apart, key=f"{key}_by_system", title=title, caption=caption, n_columns=4, height=2.1))
     return [Plot(picture, values) for picture in pictures]
 
@@ -223,9 +225,10 @@ def _draw_curves(
         curves.append((series, style, has_band and len(series) > 1))
     for series, style, has_spread in curves:
         table = pd.concat(series, axis=1)
-        # Seeds that stopped early would shift the mean, so the mean ends with the shortest seed.
+        # Seeds that stopped early would shift the mean, so the mean ends with the shortest seed. In between, seeds can be
+        # measured after other updates, for example after each epoch.
         if len(series) > 1:
-            table = table.dropna()
+            table = table.sort_index().interpolate(method="index", limit_area="inside").dropna()
         if has_spread:
             for values in series:
                 axes.plot(values.index, values.to_numpy(), linewidth=0.5, alpha=0.45, color=style["color"])

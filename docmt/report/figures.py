@@ -28,6 +28,7 @@ from docmt.report.summary import (
     ScoreKey,
     choose_rows,
     contrastive_scores,
+    describe_missing,
     name_columns,
     name_suites,
     score_keys,
@@ -164,6 +165,9 @@ def _plot_scores(
     systems = set(points["system"])
     positions = axis_positions(x_value for system, x_value in x_values.items() if system in systems)
     caption = f"{layout.note} Mean over seeds with the sample deviation; dots: single seeds.".strip()
+    missing = describe_missing(systems, layout, settings)
+    if missing:
+        caption += f" {missing}"
     sources: set[str] = set()
     for key, system in itertools.product(headings, layout.systems):
         number = published_number(settings, system, key)

@@ -27,6 +27,7 @@ def updates_footnote(
     settings: ReportSettings,
     summary: pd.DataFrame,
     *,
+    baseline: str | None = None,
     extended: Collection[str] = (),
 ) -> str:
     """Return notes on systems with fewer or more updates than the system they are compared with.
@@ -35,8 +36,9 @@ def updates_footnote(
         histories: histories for all trained runs.
         origins: training chain by system, the last training first.
         systems: systems in a table.
-        settings: report settings. Systems are compared with the baseline. Without a baseline, they are compared with
-            the system that was trained longest.
+        settings: report settings.
+        baseline: system with which the others are compared. Default: the report's baseline. Without one, they are
+            compared with the system that was trained longest.
         summary: scores that can rule out an effect of updates. For example, a system with fewer updates is left out if
             none of its scores is worse.
         extended: systems whose model settings differ from the previous model in `origins`.
@@ -54,7 +56,8 @@ def updates_footnote(
         totals[system] = {dataset: sum(chain) for dataset, chain in updates.items()}
     # Compare with the baseline even if other systems were trained longer, as readers of the tables do.
     longest = max(totals, key=lambda system: fmean(totals[system].values()))
-    compared = settings.baseline if settings.baseline in totals else longest
+    baseline = baseline or settings.baseline
+    compared = baseline if baseline in totals else longest
     fewer: dict[float, list[str]] = {}  # by updates of the compared system
     more: dict[float, list[str]] = {}
     for system, of_datasets in totals.items():
@@ -114,19 +117,21 @@ def _count_updates(
 
 
 def _directions(system: str, compared: str, settings: ReportSettings, summary: pd.DataFrame) -> set[int]:
-    """Return the signs of score differences in the main tables. Both signs if a difference is zero or none is known."""
+    """Return the signs of score differences in the main tables. Both signs if no difference is known."""
     rows = select(summary, metric=[*settings.metrics, *ACCURACIES]).dropna(subset="mean")  # without missing scores
     names = [name for name in GROUP if name != "system"]
     pairs = select(rows, system=system).merge(select(rows, system=compared), on=names, suffixes=("", "_compared"))
+    if pairs.empty:
+        return {-1, 1}
     signs = set()
     for metric, mean, other in zip(pairs["metric"], pairs["mean"], pairs["mean_compared"], strict=True):
         if mean == other:
-            return {-1, 1}
+            continue
         if (mean > other) != find_metric(metric).lower_is_better:
             signs.add(1)
         else:
             signs.add(-1)
-    return signs or {-1, 1}
+    return signs
 
 
 def leak_footnote(

@@ -94,11 +94,14 @@ class Report:
         return list(itertools.chain.from_iterable(section.pictures for section in self.sections))
 
     def printed(self) -> str:
-        """Return the study's paper tables and the main score tables as plain text."""
+        """Return the study's paper tables and main score tables as plain text. Without any, the further scores."""
+        keys = set(MAIN_TABLES)
+        if not any(table.key in keys for table in self.tables):
+            keys.add("further")
         texts = []
         for section in self.sections:
             for table in section.tables:
-                if section.key == "tables" or table.key in MAIN_TABLES:
+                if section.key == "tables" or table.key in keys:
                     texts.append(to_text(table))
         return "\n\n".join(texts) or "no scores of translations or contrastive test sets"
 
@@ -123,15 +126,18 @@ def build_report(
 
     overlaps = read_overlaps(_by_name(OVERLAP, files.overlaps))
 
-    def footnotes(systems: Sequence[str], is_shown: Callable[[str, str], bool]) -> list[str]:
-        leaks = leak_footnote(overlaps, study.generated, is_shown=is_shown)
-        updates = updates_footnote(histories, study.origins, systems, settings, summary, extended=study.extended)
-        return [leaks, updates]
+    def footnotes(
+        systems: Sequence[str], is_shown: Callable[[str, str], bool], baseline: str | None = None
+    ) -> list[str]:
+        options = {"baseline": baseline, "extended": study.extended}
+        updates = updates_footnote(histories, study.origins, systems, settings, summary, **options)
+        return [leak_footnote(overlaps, study.generated, is_shown=is_shown), updates]
 
     paper_tables = []
     for name, layout in settings.tables.items():
         table = paper_table(scores, name, settings, study.paper_columns, differences)
-        paper_tables.append(_add_note(table, *footnotes(layout.systems, partial(shows, layout))))
+        notes = footnotes(layout.systems, partial(shows, layout), layout.baseline)
+        paper_tables.append(_add_note(table, *notes))
     cases = [case_table(path.stem, read_cases(path), settings) for path in files.cases]
     pictures = []
     for name in settings.drawn:
@@ -140,11 +146,11 @@ def build_report(
             pictures.append(plot.picture)
 
     notes = footnotes(list(scores["system"]), lambda *_: True)
-    translation, *accuracies = _main_tables(summary, settings, differences, notes, study.choices)
+    translation, *accuracies, further = _score_tables(summary, settings, differences, notes, study.choices)
     by_kind = [split_table(summary, settings, by="kind", metric=name) for name in ACCURACIES]
     by_distance = [split_table(summary, settings, by="distance", metric=name) for name in ACCURACIES]
     trainings = [training_table(histories, settings), passes_table(histories, settings)]
-    more = [further_table(summary, settings), *by_kind, *trainings]
+    more = [further, *by_kind, *trainings]
     sections = [
         _section("tables", "Tables of the study", [*paper_tables, *cases]),
         _section("claims", "Claims", [claims_table(scores, histories, settings)]),
@@ -173,24 +179,23 @@ def build_report(
     )
 
 
-def _main_tables(
+def _score_tables(
     summary: pd.DataFrame,
     settings: ReportSettings,
     differences: Differences,
     footnotes: Sequence[str],
     choices: Choices,
 ) -> list[Table | None]:
-    """Return the tables for translation, contrastive and generative scores, with notes."""
+    """Return the tables for translation, contrastive, generative and further scores, with notes."""
     contrastive = contrastive_table(summary, settings, differences, metric=ACCURACY, choices=choices)
     generative = contrastive_table(summary, settings, differences, metric=GENERATIVE, choices=choices)
-    tables = [main_table(summary, settings, differences), contrastive, generative]
-    # The user's note is shown once, under the last existing table, before the footnotes.
-    last = max((i for i, table in enumerate(tables) if table), default=0)
-    tables[last] = _add_note(tables[last], before=settings.note)
-    first = 0
-    if tables[0] is None:
-        first = 1
-    tables[first] = _add_note(tables[first], *footnotes)
+    tables = [main_table(summary, settings, differences), contrastive, generative, further_table(summary, settings)]
+    existing = [i for i, table in enumerate(tables) if table]
+    if existing:
+        # The user's note is shown once, under the last main table, before the footnotes.
+        last = max((i for i in existing if i < len(MAIN_TABLES)), default=existing[-1])
+        tables[last] = _add_note(tables[last], before=settings.note)
+        tables[existing[0]] = _add_note(tables[existing[0]], *footnotes)
     return tables
 
 

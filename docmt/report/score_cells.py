@@ -168,15 +168,16 @@ def add_published(cells: Iterable[ScoreCell], layout: Layout, settings: ReportSe
 def add_marks(column: Sequence[ScoreCell], metric: Metric, differences: Differences, baseline: str | None) -> None:
     """Add paired tests with marks, and differing signature parts, to the scores of a group in a column.
 
-    If some scores were computed in another way, their paired tests have no marks.
+    Scores that were computed in another way than the baseline's have no marks.
     """
     differing = differing_signatures({i: cell.signatures for i, cell in enumerate(column)})
+    is_baseline_unlike = any(column[i].names["system"] == baseline for i in differing)
     for i, cell in enumerate(column):
         cell.unlike = differing.get(i)
         if cell.key is None:
             continue
         cell.test = differences.get((baseline, cell.names["system"], cell.key))
-        is_same_test = not differing and not is_missing(cell.mean)
+        is_same_test = not cell.unlike and not is_baseline_unlike and not is_missing(cell.mean)
         if cell.test and is_same_test and not cell.test.is_zero(metric.digits):
             cell.mark = cell.test.mark
 

@@ -20,6 +20,7 @@ from docmt.report.summary import (
     ScoreKey,
     choose_rows,
     contrastive_scores,
+    describe_missing,
     name_columns,
     name_suites,
     score_keys,
@@ -280,14 +281,14 @@ def paper_table(
         key=name,
         title=table_settings.title,
         unit=_describe_unit(table_settings.metrics),
-        note=table_settings.note,
+        note=" ".join(filter(None, (table_settings.note, describe_missing(rows["system"], table_settings, settings)))),
         baseline=table_settings.baseline,
     )
 
 
 def _with_averages(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows, and metric means over the tests for runs with all tests."""
-    tests = rows[["dataset", "test"]].drop_duplicates()
+    """Return the rows, and metric means over the metric's tests for runs with all of them."""
+    n_tests = rows[["dataset", "test", "metric"]].drop_duplicates()["metric"].value_counts()
     names = rows["dataset"] + "/" + rows["test"]
     signatures = []
     for signature, test in zip(rows["signature"].fillna(""), names, strict=True):
@@ -301,6 +302,6 @@ def _with_averages(rows: pd.DataFrame) -> pd.DataFrame:
         n_tests=("value", "count"),
         signature=("signature", lambda values: "|".join(sorted(values))),
     )
-    averages = averages[averages["n_tests"] == len(tests)].drop(columns="n_tests")
+    averages = averages[averages["n_tests"] == averages["metric"].map(n_tests)].drop(columns="n_tests")
     # Without `astype`, pandas would turn columns that averages do not have into objects.
     return pd.concat([rows, averages.assign(dataset=AVERAGE, test=AVERAGE)]).astype(dict(rows.dtypes))

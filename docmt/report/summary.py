@@ -1,6 +1,6 @@
 """Rows for tables and figures: means and deviations over seeds, distance ranges, selected rows, headings."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import pandas as pd
@@ -9,7 +9,7 @@ from docmt.evaluation.contrastive_accuracy import range_of, wilson_interval
 from docmt.evaluation.metrics import ACCURACIES, ACCURACY, GENERATIVE
 from docmt.report.dataframes import column, keep, select
 from docmt.report.score_files import KEY
-from docmt.report.settings import PaperTable, ScoreFigure, shows
+from docmt.report.settings import PaperTable, ReportSettings, ScoreFigure, shows
 
 GROUP = [name for name in KEY if name != "seed"]
 AVERAGE = "average"  # dataset and test name for means over tests
@@ -121,6 +121,14 @@ def choose_rows(scores: pd.DataFrame, layout: PaperTable | ScoreFigure) -> pd.Da
     is_shown = [shows(layout, dataset, test) for dataset, test in zip(rows["dataset"], rows["test"], strict=True)]
     rows = keep(rows, pd.Series(is_shown, index=rows.index, dtype="bool"))
     return rows.sort_values("system", key=lambda systems: systems.map(layout.systems.index), kind="stable")
+
+
+def describe_missing(scored: Iterable[str], layout: PaperTable | ScoreFigure, settings: ReportSettings) -> str:
+    """Return a note on systems of a table or figure without a score, or an empty text."""
+    missing = dict.fromkeys(system for system in layout.systems if system not in set(scored))
+    if not missing:
+        return ""
+    return f"No score: {', '.join(map(settings.label, missing))}."
 
 
 def name_columns(rows: pd.DataFrame, layout: PaperTable | ScoreFigure) -> dict[ScoreKey, str]:

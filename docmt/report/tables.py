@@ -160,8 +160,11 @@ class Table:
             if column.name is not None and column.name not in self.frame:
                 continue
             cells = [column.make(row) for row in rows]
-            values = {cell.text for cell in cells} - {MISSING}
-            if column.scope and cells and len(values) <= 1:
+            words = {cell.text for cell in cells}
+            values = words - {MISSING}
+            # A system without a property differs from the others. Rows without scores have no number of seeds.
+            n_values = len(words if column.kind == "label" else values)
+            if column.scope and cells and n_values <= 1:
                 scopes += map(column.scope, values)
             else:
                 columns.append((column, cells))

@@ -269,6 +269,13 @@ def test_show_prints_the_start(tmp_path, capsys):
     file.write_text(json.dumps(study()))
     assert main(["config", "show", str(file), "sentence_transformer"]) == 0
     assert json.loads(capsys.readouterr().out)["init"] == {"pretrained": "opus"}
+    values = study()
+    row = {"use_model_of": "sentence_transformer", "instances": "sentences", "decoding": {"beam_size": 12}}
+    values["systems"]["wide"] = row
+    file.write_text(json.dumps(values))
+    assert main(["config", "show", str(file), "wide"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["init"], shown["decoding"]["beam_size"]) == ({"pretrained": "opus"}, 12)
 
 
 def test_published_sizes_have_their_form():

@@ -74,3 +74,10 @@ def test_suites_equal_on_disk_are_refused():
     changes = {"corpora": {"custom": corpora}, "datasets": {"smoke": {"suites": ["a/items", "b/Items"]}}}
     with pytest.raises(UserError, match="'a/items' and 'b/Items' would both be called"):
         smoke_config(changes)
+
+
+def test_tests_and_suites_share_a_name_without_cxmi():
+    changes = {"datasets": {"smoke": {"test": {"Pronoun": ["smoke/test"]}, "suites": ["smoke/pronoun"]}}}
+    smoke_config(changes)
+    with pytest.raises(UserError, match=r"'test\.Pronoun' and 'smoke/pronoun' would both be called 'pronoun'"):
+        smoke_config(changes | {"evaluation": {"metrics": ["s-BLEU", "CXMI"]}})

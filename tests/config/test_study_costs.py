@@ -82,6 +82,11 @@ def test_disk_space_is_that_of_the_weights():
     changes = {"text": {"bpe_merges": 30000}, "training": {"r": {"keep_checkpoints": 0}}, "report": {}, "seeds": [1]}
     values |= changes | {"systems": {"s": SYSTEM}}
     assert gigabytes(describe_costs(Study(load_config(values)))[-1]) == pytest.approx(4 * 59.5e6 / 1e9, abs=0.05)
+    values["text"] = {"tokenization": "sentencepiece", "truecase": False, "sentencepiece_size": 250_000}
+    more = 220_000 * 512
+    assert gigabytes(describe_costs(Study(load_config(values)))[-1]) == pytest.approx(
+        4 * (59.5e6 + more) / 1e9, abs=0.06
+    )
 
 
 def test_check_ends_with_whole_costs(monkeypatch, capsys, tmp_path):

@@ -210,6 +210,15 @@ def test_missing_program_is_one_line(monkeypatch, caplog):
         assert reason in caplog.text
 
 
+def test_languages_without_blanks_have_no_score(tmp_path):
+    """Before the training text is read, since it cannot be tokenized either."""
+    (tmp_path / "t.ja").write_text("犬\n", "utf-8")
+    (tmp_path / "t.en").write_text("a dog\n")
+    hypotheses = make_hypotheses(HYPOTHESES)
+    test = translated(tmp_path / "x", hypotheses, src_lang="ja", tgt_lang="en", training=tmp_path / "t")
+    assert [(row["metric"], row["value"]) for row in score_pronouns(test)] == [("APT", None)]
+
+
 def test_training_text_of_two_lengths_is_refused(tmp_path):
     (tmp_path / "t.en").write_text("a\nb\n")
     (tmp_path / "t.de").write_text("a\n")

@@ -149,6 +149,19 @@ def test_groups_of_several_distances_count_by_their_items():
     first, second = measured.groups.values()
     assert sum(first) / 20 + sum(second) / 20 == pytest.approx(80 / 3)
     assert (first[0], first[-1], second[0]) == pytest.approx((20 / 3, 20, 40 / 3))
+    # A distance with too few items for an error, and equal distances of two phenomena.
+    single = [score("a", 30, seed=seed, distance=3, n=1) for seed in (1, 2, 3)]
+    rows += [each | {"metric": "contrastive accuracy"} for each in single]
+    measured = judged(rows, "a > 5", metric="contrastive accuracy", distances=[1, 2, 3]).measured[A][1]
+    assert len(measured.groups) == 2
+    rows = [
+        each | {"metric": "contrastive accuracy", "phenomenon": name}
+        for name, values in {"p": halves, "q": [40.0] * 40}.items()
+        for each in verses("a", values, distance=1)
+    ]
+    measured = judged(rows, "a > 5", metric="contrastive accuracy", distances=[1]).measured[A][1]
+    assert measured.value == pytest.approx(30)
+    assert sum(sum(values) / 20 for values in measured.groups.values()) == pytest.approx(30)
 
 
 @pytest.mark.parametrize(
@@ -219,6 +232,11 @@ def test_datasets_of_one_relation_are_kept_apart():
     rows = [each for name, level in levels.items() for each in of_seeds("a", level, level, level, dataset=name)]
     assert judged(rows, "a@x - a@y > 5").comparisons[0].mean == 1.0
     assert judged(rows, "a > 5", dataset="y").verdict == "refuted"
+    with pytest.raises(UserError, match="a has scores on x, y: add `dataset` to the claim"):
+        judged(rows, "a > 5")
+    histories = [history("a", dataset=name, step=[100], dev_loss=[1.0]) for name in levels]
+    with pytest.raises(UserError, match="a has scores on x, y"):
+        judged([], "a > 5", metric="dev_loss", test=None, histories=histories)
 
 
 # Controls and power.

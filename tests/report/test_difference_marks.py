@@ -56,7 +56,10 @@ def test_rounded_zero_has_no_mark(points, mark):
 def test_unlike_scores_have_no_mark():
     rows = [*SCORES[:2], SCORES[2] | {"signature": "y"}]
     table = main_table(summarize(long_table(rows)), ReportSettings(baseline="base"), FOUND)
-    assert [row[-1] for row in table.rows] == ["20.00", "20.00", "20.00 †"]
+    assert [row[-1] for row in table.rows] == ["20.00", "20.00 *", "20.00 †"]
+    rows = [SCORES[0] | {"signature": "y"}, *SCORES[1:3]]
+    table = main_table(summarize(long_table(rows)), ReportSettings(baseline="base"), FOUND)
+    assert [row[-1] for row in table.rows] == ["20.00 †", "20.00", "20.00"], "no score is computed as the baseline's"
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,11 @@ import zlib
 
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 from score_rows import history, long_table, score, write_scores
 
 from docmt.cli.main import main
+from docmt.report.curves import _draw_curves as draw_mean
 from docmt.report.curves import loss_limits, training_curves
 from docmt.report.figures import axis_positions, draw_plot, study_styles, write_plot
 from docmt.report.settings import ReportSettings
@@ -127,6 +129,25 @@ def test_equal_numbers_give_equal_bytes_whatever_their_order(tmp_path):
 
 
 CURVES = {"loss": {"title": "Loss", "systems": ["b", "a"], "panels": {"Loss": ["train_loss", "dev_loss"]}}}
+
+
+def test_mean_of_seeds_with_other_updates():
+    """Validations after each epoch: batches per epoch depend on the seed."""
+    axes = Figure().add_subplot()
+    seeds = [pd.Series([4.0, 2.0, 1.0], index=[10, 20, 30]), pd.Series([4.0, 2.0], index=[11, 21])]
+    draw_mean(axes, lines_in_color=[[(seeds, {"color": "red"})]])
+    mean = axes.lines[-1]
+    assert mean.get_xdata().tolist() == [11, 20, 21]
+    assert mean.get_ydata().tolist() == pytest.approx([(3.8 + 4) / 2, (2 + 2.2) / 2, (1.9 + 2) / 2])
+
+
+@pytest.mark.slow
+def test_captions_describe_bands_where_there_are_some():
+    for n_systems, has_bands in ((6, True), (7, False)):
+        systems = [f"s{number}" for number in range(n_systems)]
+        members = [training(system, seed, train_loss=[3, 2, 1]) for system in systems for seed in (1, 2)]
+        plot, _ = draw_curves(members, systems=systems, panels={"Loss": ["train_loss"]})
+        assert ("band: lowest to highest seed" in plot.picture.caption) == has_bands
 
 
 def training(system, seed, **losses):

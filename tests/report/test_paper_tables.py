@@ -47,6 +47,14 @@ def test_rows_follow_the_settings():
     assert table.full["Bi-sent"].tolist() == ["✗", "✓"]
 
 
+def test_properties_of_some_systems_stay_columns():
+    rows = [score("a", 20), score("c", 30)]
+    table = lay_out(rows, systems=["a", "c", "b"], columns=["Bi-sent"])
+    assert table.rows == [["a", "✗", "20.00"], ["c", "–", "30.00"]]
+    assert table.heading == "Table 1 (1 seed)"
+    assert table.note == "No score: b. Bold: best."
+
+
 @pytest.mark.parametrize(
     ("places", "headings"),
     [
@@ -75,6 +83,10 @@ def test_published_numbers_and_their_average_stand_beside_ours():
 def test_average_has_the_deviation_of_runs():
     rows = [score("a", 10 * seed + (5 if test == "u" else 0), test=test, seed=seed) for seed in (1, 2) for test in "tu"]
     assert lay_out(rows, average=True).rows[0][-1] == "17.50 ± 7.07"
+    # Another metric has scores on other tests.
+    rows.append(score("a", 0.5, test="v", metric="CXMI"))
+    table = lay_out(rows, average=True, metrics=["s-BLEU", "CXMI"])
+    assert table.rows[0][table.header.index("average: s-BLEU")] == "17.50 ± 7.07"
 
 
 def test_phenomena_are_columns():
@@ -121,6 +133,14 @@ def test_the_report_opens_with_them_and_prints_them():
     assert report.tables[0].key == "table_1"
     assert report.printed().startswith("Table 1, ours")
     assert {table.key for table in report.tables} <= {"table_1", *OWN_TABLES}
+
+
+def test_notes_stay_without_main_scores():
+    settings = ReportSettings(note="My note.")
+    report = build_report(long_table([score("a", 20, metric="TER")]), settings)
+    (table,) = [table for table in report.tables if table.key == "further"]
+    assert table.note.startswith("My note.")
+    assert report.printed().startswith("Further scores")
 
 
 def run_table(folder, row, *, name="table_6"):

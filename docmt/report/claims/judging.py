@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from statistics import fmean, stdev
@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from docmt.errors import UserError
 from docmt.evaluation.metrics import find_metric
 from docmt.report.claims.claim import Claim, ClaimedDifference, Term
 from docmt.report.claims.intervals import (
@@ -146,6 +147,7 @@ def _from_scores(claim: Claim, term: Term, scores: pd.DataFrame) -> dict[int, Sc
         if value is not None:
             rows = select(rows, **{name: value})
     rows = rows.dropna(subset="value")
+    _check_one_dataset(term, rows["dataset"])
     if not claim.distances and claim.kind is None:
         rows = keep(rows, column(rows, "distance").isna() & column(rows, "kind").isna())
         # A suite with several phenomena has a row for the whole suite first, then one row per phenomenon.
@@ -159,23 +161,33 @@ def _join(rows: Sequence[Record]) -> Score:
     value = sum(row["n"] / n_items * row["value"] for row in rows)
     groups = {}
     for row in rows:
-        if is_missing(row["groups"]):
-            return Score(value)
+        if is_missing(row["groups"]):  # too few items for an error
+            continue
         values = np.array(row["groups"].split(), dtype="float64")
-        # Scores of systems on the same reference text have the same groups. Every distance has other items.
-        groups[str(row["data"]), str(row["distance"]), len(values)] = row["n"] / n_items * values
+        # Scores of systems on the same reference text have the same groups. Every phenomenon and every distance has
+        # other items.
+        names = (str(row[name]) for name in ("data", "phenomenon", "distance"))
+        groups[*names, len(values)] = row["n"] / n_items * values
     return Score(value, groups)
 
 
 def _from_histories(claim: Claim, term: Term, histories: Sequence[History]) -> dict[int, Score]:
     dataset = term.dataset or claim.dataset
     scores = {}
-    for history in histories:
-        if history.system == term.system and dataset in (None, history.dataset):
-            score = _read_history(history.table, claim)
-            if score is not None:
-                scores[history.seed] = score
+    members = [history for history in histories if history.system == term.system]
+    members = [history for history in members if dataset in (None, history.dataset)]
+    _check_one_dataset(term, [history.dataset for history in members])
+    for history in members:
+        score = _read_history(history.table, claim)
+        if score is not None:
+            scores[history.seed] = score
     return scores
+
+
+def _check_one_dataset(term: Term, datasets: Iterable[str]) -> None:
+    names = sorted(set(datasets))
+    if len(names) > 1:
+        raise UserError(f"report.claims: {term.system} has scores on {', '.join(names)}: add `dataset` to the claim")
 
 
 def _read_history(table: pd.DataFrame, claim: Claim) -> Score | None:
