@@ -269,7 +269,7 @@ def _parse_options(options: list[str]) -> dict[str, Any]:
             raise UserError(f"--{name} {number}: must be at least 1")
     for profile in parsed["profile"] or []:
         if profile != "none" and get_profile_dir(profile) is None:
-            raise UserError(f"--profile {profile}: no such profile (a folder with config.yaml); docs/slurm.md has examples")
+            raise UserError(f"--profile {profile}: no such profile, a folder with config.yaml (docs/slurm.md)")
     rules = list(itertools.chain.from_iterable(STAGES.values()))
     for name in ("set_threads", "set_resources"):
         for rule in parsed.get(name) or {}:

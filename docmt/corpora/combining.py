@@ -43,15 +43,7 @@ def combine(
     """
     if not 1 <= len(languages) <= 2 or len(set(languages)) != len(languages):
         raise UserError(f"--languages {' '.join(languages)}: expected one language, or two different ones")
-    names: dict[str, Path] = {}
-    for prefix in map(Path, prefixes):
-        if iterate_masked(index_path(prefix)) is not None:
-            raise UserError(
-                f"{prefix}: has masked pairs (`on_failure: mask`), which would be lost: combine before filtering"
-            )
-        name = source_name(prefix, languages=languages)
-        if names.setdefault(name, prefix) is not prefix:
-            raise UserError(f"{prefix}: {name} is already among the inputs")
+    names = _name_inputs(prefixes, languages)
     # `CORPUS/SPLIT`, as in the settings. Both can contain full stops.
     references = {}
     for name, prefix in names.items():
@@ -92,6 +84,20 @@ def combine(
     if filter is not None:
         content |= filter.as_dict()
     write_json(Path(f"{out}.counts.json"), {**content, "inputs": counts})
+
+
+def _name_inputs(prefixes: Sequence[Path], languages: Sequence[str]) -> dict[str, Path]:
+    """Return the inputs by their `source_name`."""
+    names: dict[str, Path] = {}
+    for prefix in map(Path, prefixes):
+        if iterate_masked(index_path(prefix)) is not None:
+            raise UserError(
+                f"{prefix}: has masked pairs (`on_failure: mask`), which would be lost: combine before filtering"
+            )
+        name = source_name(prefix, languages=languages)
+        if names.setdefault(name, prefix) is not prefix:
+            raise UserError(f"{prefix}: {name} is already among the inputs")
+    return names
 
 
 def source_name(prefix: Path, *, languages: Sequence[str]) -> str:

@@ -225,8 +225,8 @@ def _draw_curves(
         curves.append((series, style, has_band and len(series) > 1))
     for series, style, has_spread in curves:
         table = pd.concat(series, axis=1)
-        # Seeds that stopped early would shift the mean, so the mean ends with the shortest seed. In between, seeds can be
-        # measured after other updates, for example after each epoch.
+        # Seeds that stopped early would shift the mean, so the mean ends with the shortest seed. Seeds can be measured
+        # after different updates, for example after each epoch.
         if len(series) > 1:
             table = table.sort_index().interpolate(method="index", limit_area="inside").dropna()
         if has_spread:

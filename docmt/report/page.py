@@ -95,7 +95,7 @@ class Report:
 
     def printed(self) -> str:
         """Return the study's paper tables and main score tables as plain text. Without any, the further scores."""
-        keys = set(MAIN_TABLES)
+        keys: set[str] = set(MAIN_TABLES)
         if not any(table.key in keys for table in self.tables):
             keys.add("further")
         texts = []
@@ -136,8 +136,7 @@ def build_report(
     paper_tables = []
     for name, layout in settings.tables.items():
         table = paper_table(scores, name, settings, study.paper_columns, differences)
-        notes = footnotes(layout.systems, partial(shows, layout), layout.baseline)
-        paper_tables.append(_add_note(table, *notes))
+        paper_tables.append(_add_note(table, *footnotes(layout.systems, partial(shows, layout), layout.baseline)))
     cases = [case_table(path.stem, read_cases(path), settings) for path in files.cases]
     pictures = []
     for name in settings.drawn:

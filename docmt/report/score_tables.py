@@ -1,5 +1,6 @@
 """Score tables: systems by metrics, suites, distances or kinds, and user-defined paper tables."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -288,7 +289,8 @@ def paper_table(
 
 def _with_averages(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the rows, and metric means over the metric's tests for runs with all of them."""
-    n_tests = rows[["dataset", "test", "metric"]].drop_duplicates()["metric"].value_counts()
+    tests = set(zip(rows["metric"], rows["dataset"], rows["test"], strict=True))
+    n_tests = Counter(metric for metric, *_ in tests)
     names = rows["dataset"] + "/" + rows["test"]
     signatures = []
     for signature, test in zip(rows["signature"].fillna(""), names, strict=True):
@@ -302,6 +304,7 @@ def _with_averages(rows: pd.DataFrame) -> pd.DataFrame:
         n_tests=("value", "count"),
         signature=("signature", lambda values: "|".join(sorted(values))),
     )
-    averages = averages[averages["n_tests"] == averages["metric"].map(n_tests)].drop(columns="n_tests")
+    is_whole = [n_tests[metric] == n for metric, n in zip(averages["metric"], averages["n_tests"], strict=True)]
+    averages = averages[is_whole].drop(columns="n_tests")
     # Without `astype`, pandas would turn columns that averages do not have into objects.
     return pd.concat([rows, averages.assign(dataset=AVERAGE, test=AVERAGE)]).astype(dict(rows.dtypes))

@@ -155,7 +155,7 @@ def test_masked_pairs_stay_in_their_documents(prefix, tmp_path):
     assert counts["dropped"] == {"empty": 1, "short": 1}
     documents = [read_documents(path, languages=("en", "de")) for path in (prefix, tmp_path / "out")]
     assert [d.sides for d in documents[1]] == [d.sides for d in documents[0] if d.id != "bad"]
-    with pytest.raises(UserError, match="has masked pairs .*, which would be lost"):
+    with pytest.raises(UserError, match=r"has masked pairs .*, which would be lost"):
         combine([tmp_path / "out"], tmp_path / "again", languages=("en", "de"))
 
 

@@ -82,7 +82,9 @@ def test_films_are_paired_by_their_names(tmp_path):
         read(paths, form=SrtPairs(reader="srt_pairs"), languages=("en", "de"))
 
 
-@pytest.mark.parametrize("names", [("talk.it.works.{}", "*.{}"), ("dev.en-de.{}.txt", "*.{}.txt"), ("de/a.{}", "de/*.{}")])
+@pytest.mark.parametrize(
+    "names", [("talk.it.works.{}", "*.{}"), ("dev.en-de.{}.txt", "*.{}.txt"), ("de/a.{}", "de/*.{}")]
+)
 def test_names_can_contain_both_languages(tmp_path, names):
     name, pattern = (str(tmp_path / name) for name in names)
     languages = ("it" if "it" in name else "en", "de")

@@ -197,8 +197,8 @@ def test_remarks_stand_under_the_tables_in_every_form(tmp_path):
     )
     report = build_report(rows, settings, files=files, study=study)
     notes = {table.key: table.note for table in report.tables}
-    assert notes["table_1"].startswith("Mine. Trained with fewer updates than s (800): d (200).")
-    assert notes["results"].startswith("Trained with fewer updates than s (800)")
+    assert notes["table_1"].startswith("Mine. Bold: best. Trained with fewer updates than s (800): d (200).")
+    assert notes["results"].startswith("Bold: best. Trained with fewer updates than s (800)")
     assert notes["contrastive"].startswith("Items: deixis 9.")
     assert "Trained" not in notes["contrastive"], "it is said once"
     assert "generated" not in notes["overlap"], "the box above the tables says that the text is generated"
