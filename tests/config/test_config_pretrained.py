@@ -274,8 +274,8 @@ def test_show_prints_the_start(tmp_path, capsys):
     values["systems"]["wide"] = row
     file.write_text(json.dumps(values))
     assert main(["config", "show", str(file), "wide"]) == 0
-    shown = json.loads(capsys.readouterr().out)
-    assert (shown["init"], shown["decoding"]["beam_size"]) == ({"pretrained": "opus"}, 12)
+    settings = json.loads(capsys.readouterr().out)
+    assert (settings["init"], settings["decoding"]["beam_size"]) == ({"pretrained": "opus"}, 12)
 
 
 def test_published_sizes_have_their_form():
