@@ -175,12 +175,11 @@ def _check_system(config: Config, name: str, system: SystemSettings) -> None:
     for dataset in system.datasets or []:
         look_up(config.datasets, dataset, where=f"{where}.datasets", what="dataset")
     instances = look_up(config.instances, system.instances, where=f"{where}.instances", what="instances")
-    decoding_settings(config, name)
+    context = decoding_settings(config, name).context
     _check_trees(config, name)
     if system.use_model_of is not None:
         check_trained(config, system.use_model_of, where=f"{where}.use_model_of")
         _check_runs_of(config, name, system.use_model_of, where=f"{where}.use_model_of")
-    context = decoding_settings(config, name).context
     if context == "joined" and not system.is_published:
         raise UserError(
             f"{where}: decoding.context 'joined' is for published models: remove the key, or architecture and recipe"

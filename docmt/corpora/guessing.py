@@ -50,8 +50,10 @@ def find_split(paths: Sequence[Path], *, form: Mapping[str, Any], languages: Seq
     for number, path in enumerate(paths):
         if path.is_dir():
             paths[number] = path / "*"
+    files: list[Path] = []  # the first match of each pattern
     for path in paths:
         _, file = next(iter(matching_files(path)), (path.name, path))
+        files.append(file)
         if not file.exists():
             raise UserError(f"{where}: {path}: no such file")
         if suffix_of(file) == ".xml":
@@ -64,14 +66,14 @@ def find_split(paths: Sequence[Path], *, form: Mapping[str, Any], languages: Seq
         raise UserError(f"{where}: {paths[0]} occurs twice: pass one file per language")
     if len(paths) == 1:
         (path,) = paths
-        codes = tuple(languages) or _languages_of_one(path)
-        guessed = _format_of_one(path, codes, form)
+        codes = tuple(languages) or _languages_of_one(path, files[0])
+        guessed = _format_of_one(files[0], codes, form)
         roles = ["both"]
     elif len(paths) <= 3:
         codes = tuple(languages) or tuple(filter(None, map(language_in, paths[:2])))
         guessed = dict(form)
         if "reader" not in form:
-            guessed = _format_of_sides(paths)
+            guessed = _format_of_sides(paths, files)
         # For example, the language `eng` matches names with `en`.
         by_code = {_code(code): code for code in codes}
         roles = [by_code.get(language_in(path) or "", "") for path in paths[:2]]
@@ -113,10 +115,12 @@ def _code(word: str) -> str:
     return NORWEGIAN.get(word.lower()) or language_of(word)
 
 
-def _languages_of_one(path: Path) -> tuple[str, ...]:
-    """Return the languages of a file with both sides: from its first unit or columns, or from `en-de` in its path."""
-    suffix = suffix_of(path)
-    _, file = matching_files(path)[0]
+def _languages_of_one(path: Path, file: Path) -> tuple[str, ...]:
+    """Return the languages of a file with both sides: from its first unit or columns, or from `en-de` in its path.
+
+    `path` can be a pattern whose first match is `file`.
+    """
+    suffix = suffix_of(file)
     codes: list[str] = []
     if suffix == ".tmx":
         for unit in read_units(read_xml(file), where=str(file))[:1]:
@@ -134,12 +138,11 @@ def _languages_of_one(path: Path) -> tuple[str, ...]:
     return tuple(map(_code, codes))
 
 
-def _format_of_one(path: Path, languages: Sequence[str], form: Mapping[str, Any]) -> dict[str, Any]:
+def _format_of_one(file: Path, languages: Sequence[str], form: Mapping[str, Any]) -> dict[str, Any]:
     """Return the format of one file with both languages."""
-    reader = form.get("reader") or BY_SUFFIX.get(suffix_of(path))
+    reader = form.get("reader") or BY_SUFFIX.get(suffix_of(file))
     if reader not in (None, "dialogue_csv"):
         return {"reader": reader, **form}
-    _, file = matching_files(path)[0]
     header, delimiter = _header(file)
     names = {}
     for cell in header:
@@ -159,7 +162,7 @@ def _format_of_one(path: Path, languages: Sequence[str], form: Mapping[str, Any]
     for key, candidates in usual_names.items():
         candidates = [names[name] for name in candidates if name in names]
         columns[key] = form.get(key) or next(iter(candidates), None)
-    if reader or suffix_of(path) == ".csv" or (columns["source"] and columns["target"]):
+    if reader or suffix_of(file) == ".csv" or (columns["source"] and columns["target"]):
         for key, column in columns.items():
             if column is None and key not in form:
                 raise UserError(
@@ -204,14 +207,12 @@ def _format_without_header(file: Path) -> dict[str, Any]:
     raise UserError(f"{file}: cannot guess the format: pass both sides, or --format (docs/corpora.md)")
 
 
-def _format_of_sides(paths: Sequence[Path]) -> dict[str, Any]:
-    """Return the format of two files (or patterns), one per language, with an optional third for documents."""
-    firsts = []
-    heads = []
-    for path in paths:
-        file = matching_files(path)[0][1]
-        firsts.append(file)
-        heads.append(next(iterate_lines(file), "").strip())
+def _format_of_sides(paths: Sequence[Path], firsts: Sequence[Path]) -> dict[str, Any]:
+    """Return the format of two files (or patterns), one per language, with an optional third for documents.
+
+    `firsts` are the first matches of the patterns.
+    """
+    heads = [next(iterate_lines(file), "").strip() for file in firsts]
     if len(paths) == 3:
         if heads[2].startswith("["):
             return {"reader": "indexed_lines"}

@@ -13,6 +13,7 @@ from docmt.batching import take_shard
 from docmt.checksums import is_checking, record_file, sha256_file
 from docmt.errors import UserError
 from docmt.files import atomic_path, read_json, read_lines, write_json, write_lines
+from docmt.outputs import MANIFEST
 
 ARRAYS = {
     "src_tokens": np.int32,
@@ -22,7 +23,6 @@ ARRAYS = {
     "instances": np.int64,
     "documents": np.int32,
 }
-MANIFEST = "manifest.json"
 MASKED = "masked"
 # Manifest key for monolingual instances, whose stored source side is also the target side.
 MONOLINGUAL = "monolingual"

@@ -37,7 +37,6 @@ RECORDS = {
 class SessionRecord(BaseModel):
     """Part of a training between two starts."""
 
-    from_update: int
     seconds: float
     joules: float | None = None
 

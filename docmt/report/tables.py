@@ -151,7 +151,7 @@ class Table:
     widths: tuple[int, ...] = ()
 
     @cached_property
-    def _columns_and_scopes(self) -> tuple[list[tuple[Column, list[Cell]]], list[str]]:
+    def _columns_and_scopes(self) -> tuple[list[tuple[Column, list[Cell]]], str]:
         """Displayed columns with their cells, and words for columns with a single value."""
         rows = records(self.frame)
         columns: list[tuple[Column, list[Cell]]] = []
@@ -168,7 +168,7 @@ class Table:
                 scopes += map(column.scope, values)
             else:
                 columns.append((column, cells))
-        return columns, scopes
+        return columns, ", ".join(scopes)
 
     @cached_property
     def cells(self) -> list[list[Cell]]:
@@ -182,18 +182,14 @@ class Table:
     @property
     def scope(self) -> str:
         """Values that all rows share, as a sentence. Empty without any."""
-        words = ", ".join(self._columns_and_scopes[1])
-        if not words:
-            return ""
-        return f"{words[:1].upper()}{words[1:]}."
+        _, words = self._columns_and_scopes
+        return words and f"{words[:1].upper()}{words[1:]}."
 
     @property
     def heading(self) -> str:
         """Title with the values that all rows share."""
-        words = ", ".join(self._columns_and_scopes[1])
-        if not words:
-            return self.title
-        return f"{self.title} ({words})"
+        _, words = self._columns_and_scopes
+        return f"{self.title} ({words})" if words else self.title
 
     @cached_property
     def header(self) -> list[str]:

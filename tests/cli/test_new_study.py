@@ -110,6 +110,11 @@ def plain(split, lang):
     return "".join(f"{line}\n" for document in documents(split, lang) for line in document)
 
 
+def subtitles(split, lang):
+    lines = plain(split, lang).splitlines()
+    return "WEBVTT\n\n" + "\n".join(f"00:{n:02}.0 --> 00:{n:02}.9\n{line}\n" for n, line in enumerate(lines))
+
+
 FORMATS = {
     "patterns in three letters": (
         lambda split: {f"{split}/{n}.{code}": "\n".join(document) + "\n" for lang, code in (("en", "eng"), ("de", "deu")) for n, document in enumerate(documents(split, lang))},
@@ -117,6 +122,12 @@ FORMATS = {
         {"reader": "document_files"},
     ),
     "TMX": (lambda split: {f"{split}.tmx": tmx(split)}, ["{0}.tmx"], {"reader": "tmx"}),
+    "folders of TMX": (lambda split: {f"{split}/a.tmx": tmx(split)}, ["{0}"], {"reader": "tmx"}),
+    "WebVTT": (
+        lambda split: {f"{split}.{lang}.vtt": subtitles(split, lang) for lang in ("en", "de")},
+        ["{0}.en.vtt", "{0}.de.vtt"],
+        {"reader": "srt_pairs"},
+    ),
     "TSV": (lambda split: {f"en-de/{split}.tsv": table(split, "\t")}, ["en-de/{0}.tsv"], {"reader": "tsv", "id_column": 1, "columns": [2, 3]}),
     "TSV, id last": (
         lambda split: {f"{split}.en-de.tsv": table(split, "\t", order="{en}{d}{de}{d}{id}")},
@@ -129,7 +140,7 @@ FORMATS = {
         {"reader": "dialogue_csv", "id": "doc_id", "source": "en", "target": "de", "delimiter": "\t", "quotes": False},
     ),
     "CSV with the column id": (
-        lambda split: {f"{split}.csv": table(split, ",", "id,en,de")},
+        lambda split: {f"{split}.csv": table(split, ",", "id, en, de")},
         ["{0}.csv"],
         {"reader": "dialogue_csv", "source": "en", "target": "de"},
     ),
@@ -196,7 +207,7 @@ def test_formats_are_guessed(name, capsys, monkeypatch):
     counts = {line.split()[0]: line.split()[1:3] for line in capsys.readouterr().out.splitlines() if line}
     for split, n_documents in SPLITS.items():
         n_lines = 2 * n_documents + 2 * name.startswith("a blank line")
-        n_found = {"single_lines": n_lines, "tmx": 1}.get(form["reader"], n_documents)
+        n_found = {"single_lines": n_lines, "tmx": 1, "srt_pairs": 1}.get(form["reader"], n_documents)
         assert counts[split] == [str(n_found), str(n_lines)]
     monkeypatch.chdir("study")
     check_user_files(Study(load_config(read_study("."))))
