@@ -126,13 +126,9 @@ def read_config_files(paths: Iterable[Path], changes: Iterable[str] = ()) -> dic
 def read_change(change: str) -> dict[str, Any]:
     """Return the nested mapping for one `KEY=VALUE` with a YAML value."""
     key, equals, text = change.partition("=")
-    try:
-        value = parse_yaml(text, where=key)
-    except UserError:
-        value = None
-        equals = ""
     if not equals or not re.fullmatch(r"[^.\s]+(\.[^.\s]+)*", key):
         raise UserError(f"--set {change}: expected KEY=VALUE, for example decoding.beam_size=4")
+    value = parse_yaml(text, where=f"--set {key}")
     # In YAML 1.1, 1e-4 is text. Here it can only be a number.
     if isinstance(value, str) and re.fullmatch(r"[+-]?[0-9]+(\.[0-9]*)?[eE][+-]?[0-9]+", value):
         value = float(value)

@@ -91,11 +91,11 @@ class SegmentWeights(Settings):
     """Sentence with `it` that returns from a digression to the enclosing segment."""
     section: float = Field(default=1.5, gt=0)
     """Sentence that opens a section, outside digressions."""
-    ellipsis: float = Field(default=1.0, ge=0)
+    ellipsis: float = Field(default=1.0, gt=0)
     """Elliptical sentence, or a sentence that can precede one."""
-    ambiguous: float = Field(default=1.0, ge=0)
+    ambiguous: float = Field(default=1.0, gt=0)
     """Sentence that determines the sense of an ambiguous word, or contains one."""
-    consistent: float = Field(default=1.0, ge=0)
+    consistent: float = Field(default=1.0, gt=0)
     """Sentence with a word that has two valid translations."""
 
 

@@ -3,10 +3,10 @@
 A group consists of two documents that end with the same focus sentence but require different renderings. These are the
 candidates in both items. Whichever rendering a sentence model prefers, it is right in one item per group.
 
-With `documents: selection`, documents are built for their focus at a fixed distance from the deciding sentence, and
+With `generator: flat`, documents are built for their focus at a fixed distance from the deciding sentence, and
 differ only in this sentence. A rule that does not read it is also right in one item per group.
 
-With `documents: segments`, they are beginnings of random documents that end with a context-dependent sentence. The
+With `generator: nested`, they are beginnings of random documents that end with a context-dependent sentence. The
 second document swaps one thing: the topics of two segments, the verb in the deciding sentence, the form of address, or
 a sense or rendering. In training, the swapped values are equally frequent, so both documents are equally likely.
 """
@@ -256,10 +256,10 @@ def _search(
                 documents = document.placed[: position + 1], other.placed[: position + 1]
                 yield MinimalPair(swap.variants, documents, swap.kind)
                 return
-    raise UserError(
-        f"controlled corpus: no item for suite {name!r} in {MAX_ATTEMPTS} documents: raise max_sentences, or the "
-        "weight of the phenomenon"
-    )
+    advice = "raise max_sentences, or the weight of the phenomenon"
+    if name == "deixis":  # its focus is the first `you`
+        advice = "lower n_deictic or min_sentences"
+    raise UserError(f"controlled corpus: no item for suite {name!r} in {MAX_ATTEMPTS} documents: {advice}")
 
 
 def find_swap_in_structure(builder: SegmentBuilder, position: int, number: int) -> Swap | None:

@@ -68,6 +68,16 @@ class Node:
         return hash(tuple(_flat(self)))
 
 
+def rename_relations(tree: Node, name_of: Callable[[str], str]) -> Node:
+    """Return the tree with other names of its relations."""
+
+    def rename(node: Node, children: list[Node]) -> Node:
+        names = [name if name == SPAN else name_of(name) for name in node.relations]
+        return Node(node.first, node.last, tuple(children), node.nuclearity, tuple(names))
+
+    return tree.fold(rename)
+
+
 def _flat(node: Node) -> list[tuple]:
     return [(part.first, part.last, part.nuclearity, part.relations) for part in node.postorder()]
 

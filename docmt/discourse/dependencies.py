@@ -5,6 +5,7 @@ Binary trees are flattened first, because all further nuclei in a list depend on
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 
 import numpy as np
 
@@ -62,6 +63,8 @@ def nary_to_dependencies(tree: Node, n_edus: int) -> DependencyTree:
 
 def check_dependencies(heads: Sequence[int], *, where: str) -> None:
     """Raise UserError unless the heads form one tree: one root, heads in range, no cycle."""
+    if not all(isinstance(head, Integral) for head in heads):  # other programs write 2.0
+        raise UserError(f"{where}: every head must be a whole number")
     roots = [unit for unit, head in enumerate(heads) if head == NO_HEAD]
     if any(not NO_HEAD <= head < len(heads) for head in heads):
         raise UserError(f"{where}: a head is not one of the {len(heads)} units")

@@ -14,8 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from docmt.discourse.constituents import SPAN, Node, binarize
-from docmt.discourse.dependencies import NO_HEAD, ROOT, merge_to_sentences
+from docmt.discourse.constituents import SPAN, Node, binarize, rename_relations
+from docmt.discourse.dependencies import NO_HEAD, ROOT, DependencyTree, merge_to_sentences, to_dependencies
 from docmt.discourse.discourse_documents import (
     ABOVE,
     SAME_PARAGRAPH,
@@ -179,11 +179,14 @@ class Scores:
                     self.counts[f"level {level} gold"] += 1
                     self.counts[f"level {level} both"] += _span(node, gold_positions) in spans
         if gold.edus and (gold.tree is not None or gold.arcs is not None):
-            gold_arcs = self._arcs(gold, gold_positions)
-            arcs = self._arcs(predicted, positions)
+            gold_tree = self._dependencies(gold)
+            tree = self._dependencies(predicted)
+            gold_arcs = self._arcs(gold_tree, gold_positions)
+            arcs = self._arcs(tree, positions)
             self._match("uas", (arc[:2] for arc in gold_arcs), (arc[:2] for arc in arcs))
             self._match("las", gold_arcs, arcs)
-            right_heads = map(operator.eq, _sentence_heads(gold), _sentence_heads(predicted))
+            right_heads = map(operator.eq, _sentence_heads(gold, gold_tree), _sentence_heads(predicted, tree))
+            self.counts["sentence heads"] += len(gold.sentences)
             self.counts["sentence heads right"] += sum(right_heads)
 
     def _match(self, name: str, gold: Iterable[Any], predicted: Iterable[Any]) -> None:
@@ -205,8 +208,16 @@ class Scores:
                 children.append((_span(child, positions), letter, self._coarse(relation)))
         return {"parseval": parents, "rst-parseval": children}
 
-    def _arcs(self, document: DiscourseDocument, positions: list[Position]) -> list[tuple[Position, Any, str]]:
-        tree = document.dependencies
+    def _dependencies(self, document: DiscourseDocument) -> DependencyTree:
+        """Return the dependency tree, converted with coarse relations.
+
+        Nested lists whose relations have the same coarse name are one list, as in the trees that a parser learns from.
+        """
+        if document.tree is None:
+            return document.dependencies
+        return to_dependencies(rename_relations(document.tree, self._coarse), len(document.edus))
+
+    def _arcs(self, tree: DependencyTree, positions: list[Position]) -> list[tuple[Position, Any, str]]:
         arcs = []
         for edu, head, relation in zip(positions, tree.heads, tree.relations, strict=True):
             head_position = None if head == NO_HEAD else positions[head]
@@ -237,7 +248,7 @@ class Scores:
             "span_recall": span_recall,
             "uas": self._f1("uas"),
             "las": self._f1("las"),
-            "sentence_uas": _percent(self.counts["sentence heads right"], self.counts["sentences"]),
+            "sentence_uas": _percent(self.counts["sentence heads right"], self.counts["sentence heads"]),
         }
 
     def _f1(self, name: str) -> float | None:
@@ -254,9 +265,9 @@ def _span(node: Node, positions: list[Position]) -> Position:
     return positions[node.first][0], positions[node.last][1]
 
 
-def _sentence_heads(document: DiscourseDocument) -> tuple[int, ...]:
+def _sentence_heads(document: DiscourseDocument, tree: DependencyTree) -> tuple[int, ...]:
     sentences = [edu.sentence for edu in document.edus]
-    return merge_to_sentences(document.dependencies.heads, sentences, len(document.sentences))
+    return merge_to_sentences(tree.heads, sentences, len(document.sentences))
 
 
 def _percent(part: int, whole: int) -> float | None:

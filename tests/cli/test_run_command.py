@@ -138,9 +138,21 @@ def test_a_change_is_yaml(change, expected):
     assert read_change(change) == expected
 
 
-@pytest.mark.parametrize("change", ["a", "=1", "a..b=1", "a.=1", "a=[", "a b=1", "a=2024-13-01", "a={b: 1, b: 2}"])
-def test_what_is_no_change_is_refused(change):
-    with pytest.raises(UserError, match=r"expected KEY=VALUE, for example decoding\.beam_size=4"):
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        *(
+            (change, r"expected KEY=VALUE, for example decoding\.beam_size=4")
+            for change in ["a", "=1", "a..b=1", "a.=1"]
+        ),
+        ("a b=1", "expected KEY=VALUE"),
+        ("a=[", "--set a: line 1: "),
+        ("a=2024-13-01", "--set a: cannot be read as YAML"),
+        ("a={b: 1, b: 2}", "--set a: line 1: "),
+    ],
+)
+def test_what_is_no_change_is_refused(change, message):
+    with pytest.raises(UserError, match=message):
         read_change(change)
 
 

@@ -239,6 +239,7 @@ def test_nouns_and_pronouns_are_in_the_main_edu(selection):
         ({"weights": {"pronouns": 1.0}}, "did you mean 'pronoun'"),
         ({"generator": "nested", "weights": {"closes": 1.0}}, "weights.closes: unknown key; did you mean 'close'?"),
         ({"weights": {"pronoun": 0.0}}, "weights.pronoun"),
+        ({"generator": "nested", "weights": {"ellipsis": 0.0}}, "weights.ellipsis"),  # every suite needs items
         ({"seed": "one"}, "seed"),
         ({"generator": "segment"}, "corpora.controlled.generator: no generator 'segment'; known: flat, nested"),
         ({"generator": "nested", "min_pronouns": 2}, "corpora.controlled.min_pronouns: unknown key"),

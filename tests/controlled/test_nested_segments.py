@@ -73,13 +73,6 @@ def test_the_tree_attaches_each_sentence_to_its_parent(train):
                 assert item.discourse["edus"][head]["sentence"] == placed.parent
 
 
-def test_phenomena_can_be_left_out():
-    none = {"ellipsis": 0.0, "ambiguous": 0.0, "consistent": 0.0}
-    settings = SegmentsSettings.model_validate({"generator": "nested", "n_train_documents": 20, "weights": none})
-    documents = generate_split(settings, "train", seen=set())
-    assert {placed.phenomenon for item in documents for placed in item.placed} == {"pronoun", "deixis", None}
-
-
 def share_in_sight(discourse):
     """Proportion of word pairs in a document that RST attention connects: an EDU, its head, its children."""
     lengths = np.array([edu["end"] - edu["start"] for edu in discourse["edus"]])

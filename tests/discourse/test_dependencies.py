@@ -63,6 +63,7 @@ def test_trees_pass_the_check(heads):
         ([0], "here: unit 1 depends on itself"),
         ([-1, 2], "here: a head is not one of the 2 units"),
         ([-2, -1], "here: a head is not one of"),
+        ([-1, 0.0], "here: every head must be a whole number"),
     ],
 )
 def test_no_tree_is_refused(heads, message):

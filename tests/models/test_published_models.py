@@ -301,13 +301,19 @@ def test_learned_positions_have_an_end(tmp_path):
         translator.translate_documents([["the dog sees the house " * 20]])
 
 
-def test_a_source_can_begin_with_a_target_language(tmp_path):
+def test_a_source_can_begin_with_a_target_language(tmp_path, caplog):
     symbols, _ = write_text(tmp_path, "marian")
     ids = json.loads((tmp_path / "vocab.json").read_text()) | {">>deu<<": len(symbols)}
     write(tmp_path / "vocab.json", ids)
     write_weights(tmp_path, "marian", len(symbols) + 1)
     trained = import_model(tmp_path, languages=("en", "de"), codes=("eng", ">>deu<<"))
     assert trained.vocabulary.decode(trained.encode("the dog", "src"))[0] == ">>deu<<"
+    import_model(tmp_path, languages=("en", "de"))
+    assert "several target languages" not in caplog.text
+    write(tmp_path / "vocab.json", ids | {">>fra<<": len(symbols) + 1})
+    write_weights(tmp_path, "marian", len(symbols) + 2)
+    import_model(tmp_path, languages=("en", "de"))
+    assert "symbols for several target languages (>>deu<<, >>fra<<, …)" in caplog.text
 
 
 @pytest.mark.parametrize("family", ["mbart", "m2m_100"])

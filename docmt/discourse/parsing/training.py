@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from docmt.discourse.constituents import SPAN, Node, binarize
+from docmt.discourse.constituents import Node, binarize, rename_relations
 from docmt.discourse.discourse_documents import DiscourseDocument, read_discourse, sentences_of
 from docmt.discourse.evaluation import Coarse, coarse_classes, evaluate
 from docmt.discourse.parsing.network import (
@@ -75,14 +75,7 @@ def training_tree(document: DiscourseDocument, coarse: Coarse) -> Node:
     """Return the binarized tree of a document with coarse relations."""
     if document.tree is None:
         raise UserError(f"parser training: document {document.id!r} has no tree: train on gold trees")
-
-    def rename(node: Node, children: list[Node]) -> Node:
-        names = []
-        for name in node.relations:
-            names.append(name if name == SPAN else coarse(name))
-        return Node(node.first, node.last, tuple(children), node.nuclearity, tuple(names))
-
-    return binarize(document.tree.fold(rename))
+    return binarize(rename_relations(document.tree, coarse))
 
 
 def train_neural(

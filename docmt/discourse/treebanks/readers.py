@@ -254,12 +254,15 @@ def read_rst_dt(folder: Path) -> Treebank:
     edus = companions[".edus"]
     texts = companions[".txt"] | companions[".out"]
     treebank = Treebank("rst_dt")
+    names: dict[str, TreebankFile] = {}
     for file in trees.values():
         split = RST_DT_FOLDERS.get(file.folder)
         if split is None:
             treebank.leave_out(file.name, reason="in neither of the folders TRAINING and TEST")
             continue
         name = file.name.removesuffix(".out")
+        if names.setdefault(name, file) is not file:
+            raise UserError(f"{file.where}: document {name!r} is also in {names[name].where}: remove one")
         rst = treebank.read_tree(file, parse_brackets, inventory="rst_dt")
         parts = [part.replace(RST_DT_PARAGRAPH, " ") for part in rst.texts]
         if name in edus:

@@ -2,6 +2,7 @@
 
 import itertools
 import logging
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -21,6 +22,8 @@ from docmt.text.vocabulary import SPECIALS, Vocabulary, language_tag
 
 log = logging.getLogger(__name__)
 
+TARGET_SYMBOL = re.compile(r">>[\w-]+<<")
+"""Pattern for the symbol of a target language in a Marian model."""
 MAX_TOKENS = 512
 """Maximum tokens per instance for an imported model, as in the papers."""
 
@@ -44,6 +47,8 @@ def import_model(
         truecasers=dict.fromkeys(languages, Truecaser(None)),
         codes=published.subword_codes(languages),
     )
+    if not codes:
+        _warn_of_target_languages(published)
     if codes and not published.language_symbols:
         marks = None
         if settings.marks:
@@ -78,10 +83,24 @@ def import_for_study(
 
     `limits` of the study's instances also apply to documents in suites.
     """
+    _warn_of_target_languages(PublishedText.read(folder))
     settings = read_settings(folder)
     weights = published_weights(folder, settings, vocabulary, (pipeline.src_lang, pipeline.tgt_lang))
     model = build_model(settings, len(vocabulary), weights, where=str(folder), mend="get its files again")
     return TrainedModel(model, vocabulary, pipeline, limits.model_dump(), describe(imported=folder.name))
+
+
+def _warn_of_target_languages(published: PublishedText) -> None:
+    """Warn if a Marian model has symbols for several target languages, of which none has been chosen."""
+    symbols = sorted(filter(TARGET_SYMBOL.fullmatch, published.ids))
+    if len(symbols) > 1:
+        log.warning(
+            "%s: has symbols for several target languages (%s, …): without one, it can translate into any of them. "
+            "`docmt models import --codes SOURCE '%s'` chooses one",
+            published.folder,
+            ", ".join(symbols[:3]),
+            symbols[0],
+        )
 
 
 def language_symbols(

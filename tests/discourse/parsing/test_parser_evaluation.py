@@ -76,6 +76,26 @@ def test_coarse_relations_are_compared():
     assert evaluate([(GOLD, predicted)], coarse=coarse)["parseval"]["F"] == 100.0
 
 
+def test_lists_of_one_coarse_relation_are_joined():
+    """A parser learns from coarse relations, so that it cannot distinguish x-1 from x-2."""
+
+    def nested(relation):
+        return pair(leaf(0), pair(leaf(1), pair(leaf(2), leaf(3), "NS", "y"), "NN", relation), "NN", "x-1")
+
+    gold, predicted = document(nested("x-2")), document(nested("x-1"))
+    assert evaluate([(gold, predicted)])["uas"] < 100
+    scores = evaluate([(gold, predicted)], coarse=coarse)
+    assert (scores["uas"], scores["las"], scores["sentence_uas"]) == (100.0,) * 3
+    from_file = replace(gold, arcs=gold.dependencies)
+    assert evaluate([(from_file, predicted)], coarse=coarse)["uas"] == 100.0
+
+
+def test_documents_without_gold_trees_lower_no_score():
+    other = replace(GOLD, id="e", tree=None)
+    scores = evaluate([(GOLD, GOLD), (other, replace(GOLD, id="e"))])
+    assert (scores["uas"], scores["sentence_uas"], scores["sentences"]) == (100.0, 100.0, 4)
+
+
 def test_other_edus_are_compared_by_their_words():
     # Two EDUs for the first sentence, one for the second: spans a b, and the root, are there. The span c d is an EDU.
     tree = pair(pair(leaf(0), leaf(1), "NS", "x-1"), leaf(2), "SN", "cause-result")

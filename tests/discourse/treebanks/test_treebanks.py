@@ -282,6 +282,13 @@ def test_rst_dt_without_running_text(tmp_path):
     assert treebank.notes["documents whose sentences were guessed from the ends of EDUs"] == 12
 
 
+def test_rst_dt_documents_have_one_tree(tmp_path):
+    folder = rst_dt(tmp_path)
+    (folder / "TEST/wsj_0600.dis").write_text((folder / "TRAINING/wsj_0600.out.dis").read_text())
+    with pytest.raises(UserError, match=r"document 'wsj_0600' is also in .*: remove one"):
+        read_rst_dt(folder)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
