@@ -25,9 +25,12 @@ def fingerprint(value: Any) -> str:
 
 @functools.cache
 def commit() -> str:
-    """Return the git commit of the source tree, with `+` after uncommitted changes. Outside git: `unknown`."""
+    """Return the git commit of the source tree, with `+` after uncommitted changes. Without its own git: `unknown`."""
     root = Path(__file__).resolve().parent.parent
     try:
+        # An installed package can be inside another repository, such as a study.
+        if Path(_git(root, "rev-parse", "--show-toplevel")).resolve() != root:
+            return "unknown"
         head = _git(root, "rev-parse", "--short=12", "HEAD")
         return head + ("+" if _git(root, "status", "--porcelain", "--untracked-files=no") else "")
     except (OSError, subprocess.SubprocessError):

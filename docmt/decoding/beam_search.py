@@ -167,11 +167,11 @@ def search_sentences(
     memory_SD = encode_source(model, src_tokens, layout)
     sentences = BeamSearch(model, memory_SD, layout.split_into_sentences(), settings, symbols).run()
     best = [hypotheses[0] for hypotheses in sentences]
-    return join_sentences(best, layout.sentences_B.tolist(), length_penalty=settings.length_penalty)
+    return join_sentences(best, layout.sentences_B.tolist(), symbols, length_penalty=settings.length_penalty)
 
 
 def join_sentences(
-    best: Sequence[BeamHypothesis], counts_B: Sequence[int], *, length_penalty: float
+    best: Sequence[BeamHypothesis], counts_B: Sequence[int], symbols: TargetSymbols, *, length_penalty: float
 ) -> list[BeamHypothesis]:
     """Join sentence hypotheses into one hypothesis per instance, scored as if searched together (aligned streams)."""
     remaining = iter(best)
@@ -184,7 +184,8 @@ def join_sentences(
             sentences += hypothesis.sentences
             forced_ends += hypothesis.forced_ends
         log_probability = sum(hypothesis.log_probability for hypothesis in hypotheses)
-        n_labels = sum(map(len, sentences)) + len(sentences)
+        n_marks = len(sentences) * (1 if symbols.forced is None else 2)  # `</s>` and the forced first label
+        n_labels = sum(map(len, sentences)) + n_marks
         score = log_probability / n_labels**length_penalty
         joined.append(BeamHypothesis(sentences, log_probability, score, forced_ends))
     return joined

@@ -102,7 +102,7 @@ class TwoPassSearch:
                 best[sentence] = hypothesis
                 states[sentence] = rows_NE
         counts = self.layout.sentences_B.tolist()
-        return join_sentences(best, counts, length_penalty=self.settings.length_penalty)
+        return join_sentences(best, counts, self.symbols, length_penalty=self.settings.length_penalty)
 
     def _encoded(self, sentences_W: np.ndarray) -> Tensor:
         """Return the encoder states of some sentences."""

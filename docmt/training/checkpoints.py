@@ -5,7 +5,9 @@ updates with the best weights (`best-N.pt`), both for this training and for a lo
 an unfinished training are kept, with their best weights.
 """
 
+import hashlib
 import io
+import json
 import logging
 import re
 import shutil
@@ -18,7 +20,7 @@ import torch
 
 from docmt.checksums import sha256_file
 from docmt.errors import UserError
-from docmt.files import UNFINISHED, atomic_path, read_json, write_json
+from docmt.files import UNFINISHED, atomic_path, write_json
 from docmt.training.progress import TrainingState
 from docmt.training.settings import N_CHECKPOINTS
 
@@ -133,29 +135,27 @@ class CheckpointFolder:
 
     def _note(self, name: str) -> dict[str, Any]:
         try:
-            note = read_json(self._path(name).with_suffix(".json"))
-        except UserError:
+            note = json.loads(_read_bytes(self._path(name).with_suffix(".json")))
+        except ValueError:
             return {}
         if isinstance(note, dict):
             return note
         return {}
 
-    def _is_valid(self, name: str) -> bool:
-        try:
-            return self._note(name).get("sha256") == sha256_file(self._path(name))
-        except OSError:
-            return False
-
     def _read(self, name: str) -> dict[str, Any] | None:
         """Return the content, or None if it is missing, damaged or from another training."""
-        if not self._is_valid(name):
+        checksum = self._note(name).get("sha256")
+        data = _read_bytes(self._path(name))
+        if hashlib.sha256(data).hexdigest() != checksum:
             return None
         try:
             # `weights_only` refuses pickled code.
-            content = torch.load(io.BytesIO(self._path(name).read_bytes()), map_location="cpu", weights_only=True)
+            content = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
             if self._fits(name, content):
                 return content
             return None
+        except MemoryError:
+            raise
         except Exception:  # a file with another content can raise anything
             return None
 
@@ -194,6 +194,21 @@ class CheckpointFolder:
         # The note first: a kill in between leaves a checkpoint that is not valid, never a note without one.
         self._path(name).with_suffix(".json").unlink(missing_ok=True)
         self._path(name).unlink(missing_ok=True)
+
+
+def _read_bytes(path: Path) -> bytes:
+    """Return the content of a file, empty if it is missing. Raises UserError if reading fails.
+
+    After an error of a disk or network, a checkpoint can be intact. Without it, a training would start over.
+    """
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        raise UserError(
+            f"{path}: cannot be read ({error.strerror}): run the same command again, or remove it if it is damaged"
+        ) from None
 
 
 def remove_unfinished(folder: Path) -> None:

@@ -55,7 +55,6 @@ def make_loggers(names: Sequence[LoggerName], folder: Path, *, run: str) -> Logg
     for name in names:
         module, cls, packages = CLASSES[name]
         target = folder / name
-        target.mkdir(parents=True, exist_ok=True)
         options: dict[LoggerName, dict[str, Any]] = {
             "csv": {
                 "root_dir": target,
@@ -72,6 +71,7 @@ def make_loggers(names: Sequence[LoggerName], folder: Path, *, run: str) -> Logg
             },
         }
         try:
+            target.mkdir(parents=True, exist_ok=True)
             loggers[name] = getattr(importlib.import_module(module), cls)(**options[name])
         except Exception as error:  # a foreign package may raise anything
             advice = ""

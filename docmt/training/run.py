@@ -153,6 +153,8 @@ def _load_data(files: TrainingFiles, vocabulary: Vocabulary, pipeline: TextPipel
         load(files.monolingual) if files.monolingual else None,
         "src" if lang in (None, pipeline.src_lang) else "tgt",
     )
+    if data.dev.masked is not None and data.dev.masked.any():
+        raise UserError(f"{files.dev}: has masked sentences, but a validation counts all: filter only training data")
     for folder, instance_set in ((files.train, data.train), (files.dev, data.dev)):
         if needs_trees and instance_set.trees is None:
             raise UserError(f"{folder}: has no trees, but the model has RST attention: build the instances with trees")

@@ -174,7 +174,8 @@ class Trainer:
                 is_alone, every = self.fabric.world_size == 1, self.settings.checkpoint_every_steps
                 is_save_due = schedule.is_time_to_save() if is_alone else self.measurements.save_requested
                 is_save_due |= (every is not None and state.step % every == 0) or self.signals.number is not None
-        if self._saved != state.to_dict():
+        # Not for a session without updates: a kill while it replaces the only checkpoint would destroy the training.
+        if {**(self._saved or {}), "sessions": None} != {**state.to_dict(), "sessions": None}:
             self._save()
         self._finish_writing()
 
@@ -443,5 +444,6 @@ class Trainer:
         self.state = ended.without_end()
         if self.schedule.is_done(self.state):
             self.state = ended
+        self._saved = ended.to_dict()
         log.info("resumed after update %d", self.state.step)
         return True

@@ -1,15 +1,18 @@
 """Checkpoints of finished and damaged trainings: which stay, which are skipped, and which weights are best."""
 
+import errno
 import hashlib
 import io
 import json
 import logging
 import shutil
+from pathlib import Path
 
 import pytest
 import torch
 from core_fixtures import assert_same_training, checkpoint_folder, interrupted, run_training, step_files
 
+from docmt.errors import UserError
 from docmt.files import read_json
 from docmt.models.model_file import load_model
 from docmt.training.checkpoints import CheckpointFolder
@@ -21,6 +24,32 @@ def eight_updates(study_files, tmp_path_factory):
     folder = tmp_path_factory.mktemp("eight")
     run_training(study_files, folder, training={"max_steps": 8})
     return folder
+
+
+def test_reading_errors_are_no_damage(study_files, eight_updates, tmp_path, monkeypatch):
+    """After an error of the disk or the network, the training would otherwise start over, and remove checkpoints."""
+    shutil.copytree(eight_updates / "checkpoints", tmp_path / "checkpoints")
+    read_bytes = Path.read_bytes
+
+    def fail(path):
+        if path.name == NEWEST:
+            raise OSError(errno.EIO, "Input/output error")
+        return read_bytes(path)
+
+    files = {path.name for path in checkpoint_folder(tmp_path).iterdir()}
+    monkeypatch.setattr(Path, "read_bytes", fail)
+    with pytest.raises(UserError, match=r"step-000000008\.pt: cannot be read \(Input/output error\): run the same"):
+        run_training(study_files, tmp_path, training={"max_steps": 8})
+    assert {path.name for path in checkpoint_folder(tmp_path).iterdir()} >= {NEWEST, NOTE} & files
+
+
+def test_finished_trainings_keep_their_file(study_files, eight_updates, tmp_path):
+    """A kill while it is replaced would destroy the only checkpoint."""
+    shutil.copytree(eight_updates / "checkpoints", tmp_path / "checkpoints")
+    newest = checkpoint_folder(tmp_path) / NEWEST
+    before = newest.stat()
+    run_training(study_files, tmp_path, training={"max_steps": 8})
+    assert (newest.stat().st_ino, newest.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
 def flipped(data):

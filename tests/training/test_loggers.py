@@ -90,3 +90,9 @@ def test_no_logger_prevents_a_training(tmp_path, monkeypatch, caplog, package, m
     (record,) = caplog.records
     assert message in record.getMessage()
     assert "folder" not in record.getMessage()
+
+
+def test_unwritable_folder_stops_no_training(tmp_path, caplog):
+    (tmp_path / "loggers").touch()
+    assert not make_loggers(["csv"], tmp_path / "loggers", run="x")._loggers
+    assert "csv is left out" in caplog.text

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from core_fixtures import decoder_states, make_model
+from core_fixtures import decoder_states, make_model, run_training
 
 from docmt.corpora.documents import INDEX_HEADER, MASKED_HEADER, iterate_index
 from docmt.errors import UserError
@@ -81,6 +81,12 @@ def test_masks_are_stored_and_checked(build, tmp_path):
         write_lines(tmp_path / "index", [header, row])
         with pytest.raises(UserError, match="line 2 must be a document id, a tab and a number"):
             list(iterate_index(tmp_path / "index"))
+
+
+def test_validations_have_no_masks(build, study_files, tmp_path):
+    save_instances(tmp_path / "masked", build())
+    with pytest.raises(UserError, match="masked: has masked sentences, but a validation counts all"):
+        run_training(study_files, tmp_path, dev=tmp_path / "masked")
 
 
 @pytest.mark.parametrize("architecture", ["g_transformer", "document_transformer"])
