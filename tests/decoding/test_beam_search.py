@@ -9,9 +9,7 @@ from architectures import DIVERSE, slow_but
 from core_fixtures import make_batch, make_model, random_sentence
 from plain_search import search, sources, teacher_forced, texts
 
-from docmt.decoding.beam_search import BeamHypothesis, join_sentences
 from docmt.decoding.contrastive_scoring import instance_log_probabilities
-from docmt.decoding.target_streams import TargetSymbols
 from docmt.errors import UserError
 from docmt.models.numerics import CHUNK_SCORES
 from docmt.models.presets import ARCHITECTURES
@@ -113,14 +111,6 @@ def test_a_free_stream_ends_and_holds_words_alone(architecture, name):
 
 
 @pytest.mark.parametrize("architecture", ["g_transformer", "sentence_transformer"])
-def test_joined_scores_count_all_labels():
-    """As in one search: words, `</s>`, and the forced first label of each sentence."""
-    parts = [BeamHypothesis([[9, 9, 9]], -4.0, -1.0, 0), BeamHypothesis([[9]], -2.0, -1.0, 0)]
-    for symbols, n_labels in ((TargetSymbols(0, 4), 6), (TargetSymbols(0, 4, 3), 8)):
-        (joined,) = join_sentences(parts, [2], symbols, length_penalty=1.0)
-        assert joined.score == pytest.approx(-6 / n_labels)
-
-
 def test_forced_end_is_counted_and_paid(architecture):
     """The model never ends a sentence by itself, because `</s>` is the least likely symbol."""
     model = make_model(architecture, form={"output_bias": True})

@@ -89,8 +89,10 @@ def test_joined_hypothesis_counts_all_labels():
         BeamHypothesis([[]], -0.5, -0.5, 0),
         BeamHypothesis([[9]], -2.5, -1.25, 1),
     ]
-    (joined,) = join_sentences(parts, [3], length_penalty=0.5)
-    assert joined == BeamHypothesis([[7, 8], [], [9]], -6.0, -6.0 / 6**0.5, 1)
+    # Words, `</s>`, and the forced first label of each sentence.
+    for symbols, n_labels in ((TargetSymbols(), 6), (TargetSymbols(forced=3), 9)):
+        (joined,) = join_sentences(parts, [3], symbols, length_penalty=0.5)
+        assert joined == BeamHypothesis([[7, 8], [], [9]], -6.0, -6.0 / n_labels**0.5, 1)
 
 
 def test_sentence_model_searches_documents():
