@@ -28,10 +28,10 @@ def commit() -> str:
     """Return the git commit of the source tree, with `+` after uncommitted changes. Without its own git: `unknown`."""
     root = Path(__file__).resolve().parent.parent
     try:
+        folder, head = _git(root, "rev-parse", "--show-toplevel", "--short=12", "HEAD").rsplit("\n", 1)
         # An installed package can be inside another repository, such as a study.
-        if Path(_git(root, "rev-parse", "--show-toplevel")).resolve() != root:
+        if Path(folder).resolve() != root:
             return "unknown"
-        head = _git(root, "rev-parse", "--short=12", "HEAD")
         return head + ("+" if _git(root, "status", "--porcelain", "--untracked-files=no") else "")
     except (OSError, subprocess.SubprocessError):
         return "unknown"

@@ -226,12 +226,12 @@ def filter(
     from docmt.corpora.documents import iterate_documents
     from docmt.corpora.filtering import DocumentFilter
 
-    files = files_by_name("--external", external, form="CORPUS/SPLIT=FILE")
-    for reference, paths in files.items():
+    named = {}
+    for reference, paths in files_by_name("--external", external, form="CORPUS/SPLIT=FILE").items():
         if len(paths) > 1:
             raise UserError(f"--external {reference}: {len(paths)} files: pass one file per split")
-    if files:
-        named = {reference: str(paths[-1]) for reference, paths in files.items()}
+        named[reference] = str(paths[0])
+    if named:
         settings = settings.model_copy(update={"external": named})
     if (settings.max_test_overlap is not None) != bool(tests):
         raise UserError("corpora.filters: max_test_overlap and --tests need each other: pass both or neither")

@@ -181,8 +181,8 @@ class Scores:
         if gold.edus and (gold.tree is not None or gold.arcs is not None):
             gold_tree = self._dependencies(gold)
             tree = self._dependencies(predicted)
-            gold_arcs = self._arcs(gold_tree, gold_positions)
-            arcs = self._arcs(tree, positions)
+            gold_arcs = _arcs(gold_tree, gold_positions)
+            arcs = _arcs(tree, positions)
             self._match("uas", (arc[:2] for arc in gold_arcs), (arc[:2] for arc in arcs))
             self._match("las", gold_arcs, arcs)
             right_heads = map(operator.eq, _sentence_heads(gold, gold_tree), _sentence_heads(predicted, tree))
@@ -209,20 +209,14 @@ class Scores:
         return {"parseval": parents, "rst-parseval": children}
 
     def _dependencies(self, document: DiscourseDocument) -> DependencyTree:
-        """Return the dependency tree, converted with coarse relations.
+        """Return the dependency tree with coarse relations.
 
         Nested lists whose relations have the same coarse name are one list, as in the trees that a parser learns from.
         """
         if document.tree is None:
-            return document.dependencies
+            arcs = document.dependencies
+            return replace(arcs, relations=tuple(map(self._coarse, arcs.relations)))
         return to_dependencies(rename_relations(document.tree, self._coarse), len(document.edus))
-
-    def _arcs(self, tree: DependencyTree, positions: list[Position]) -> list[tuple[Position, Any, str]]:
-        arcs = []
-        for edu, head, relation in zip(positions, tree.heads, tree.relations, strict=True):
-            head_position = None if head == NO_HEAD else positions[head]
-            arcs.append((edu, head_position, self._coarse(relation)))
-        return arcs
 
     def _coarse(self, relation: str) -> str:
         return relation if relation in (SPAN, ROOT) else self.coarse(relation)
@@ -263,6 +257,14 @@ def _edu_positions(document: DiscourseDocument) -> list[Position]:
 
 def _span(node: Node, positions: list[Position]) -> Position:
     return positions[node.first][0], positions[node.last][1]
+
+
+def _arcs(tree: DependencyTree, positions: list[Position]) -> list[tuple[Position, Any, str]]:
+    arcs = []
+    for edu, head, relation in zip(positions, tree.heads, tree.relations, strict=True):
+        head_position = None if head == NO_HEAD else positions[head]
+        arcs.append((edu, head_position, relation))
+    return arcs
 
 
 def _sentence_heads(document: DiscourseDocument, tree: DependencyTree) -> tuple[int, ...]:

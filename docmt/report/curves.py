@@ -17,6 +17,8 @@ from docmt.report.settings import CurveFigure
 from docmt.report.styles import DASHES, OTHERS, LineStyle, Styles
 
 MAX_BANDS = 6  # bands for more systems would overlap, so every system has separate panels
+MEANS = "Line: mean over seeds."
+MEANS_AND_SEEDS = "Line: mean over seeds; band: lowest to highest seed; each seed is a thin line."
 N_MARKS = 8  # approximate number of marks on a curve
 # Figures for every study, drawn like `report.curves` for all systems
 TRAINING = {
@@ -113,22 +115,21 @@ def plot_curves(key: str, layout: CurveFigure, styles: Styles, histories: Sequen
             axis = loss_limits(of_panel)
             if axis is not None:
                 limits[title] = axis
-    remarks = ""
+    remarks = []
     if lacking:
-        remarks = f" Not measured: {', '.join(lacking)}."
-    remarks += _describe_limits(limits, panels, styles)
-    bands = "; band: lowest to highest seed; each seed is a thin line"
-    caption = f"{layout.note} Line: mean over seeds{'' if is_crowded else bands}.{remarks}".strip()
+        remarks.append(f"Not measured: {', '.join(lacking)}.")
+    remarks.append(_describe_limits(limits, panels, styles))
     together = []
     for title, of_panel in panels.items():
         lines = list(of_panel.values())
         axes = partial(_draw_curves, lines_in_color=lines, has_band=not is_crowded, limits=limits.get(title))
         together.append((title, axes))
+    caption = _caption(layout.note, MEANS if is_crowded else MEANS_AND_SEEDS, *remarks)
     pictures = [draw(together, key=key, title=layout.title, caption=caption)]
     if is_crowded:
         apart = _panels_by_system(panels, limits, styles)
         title = f"{layout.title}, by system"
-        caption = f"A panel for each system, the others in gray. {layout.note} Line: mean over seeds{bands}.{remarks}"
+        caption = _caption("A panel for each system, the others in gray.", layout.note, MEANS_AND_SEEDS, *remarks)
         pictures.append(draw(apart, key=f"{key}_by_system", title=title, caption=caption, n_columns=4, height=2.1))
     return [Plot(picture, values) for picture in pictures]
 
@@ -145,6 +146,10 @@ def _panels_by_system(
             apart.append((f"{styles.label(system)}\n{title}", axes))
         apart += [None] * (-len(apart) % 4)
     return apart
+
+
+def _caption(*sentences: str) -> str:
+    return " ".join(filter(None, sentences))
 
 
 def loss_limits(of_panel: Mapping[str, Lines]) -> tuple[float, float] | None:
@@ -179,7 +184,7 @@ def _describe_limits(
     names = ""
     if above:
         names = f", and with them all losses of {', '.join(above)}"
-    return f" Losses above Q3 + 1.5 (Q3 − Q1) are cut off{names}."
+    return f"Losses above Q3 + 1.5 (Q3 − Q1) are cut off{names}."
 
 
 def _curve_panels(layout: CurveFigure, styles: Styles, histories: Sequence[History]) -> dict[str, dict[str, Lines]]:

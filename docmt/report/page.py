@@ -126,11 +126,10 @@ def build_report(
 
     overlaps = read_overlaps(_by_name(OVERLAP, files.overlaps))
 
-    def footnotes(
-        systems: Sequence[str], is_shown: Callable[[str, str], bool], baseline: str | None = None
-    ) -> list[str]:
-        options = {"baseline": baseline, "extended": study.extended}
-        updates = updates_footnote(histories, study.origins, systems, settings, summary, **options)
+    def footnotes(systems: list[str], is_shown: Callable[[str, str], bool], baseline: str | None = None) -> list[str]:
+        updates = updates_footnote(
+            histories, study.origins, systems, settings, summary, baseline=baseline, extended=study.extended
+        )
         return [leak_footnote(overlaps, study.generated, is_shown=is_shown), updates]
 
     paper_tables = []

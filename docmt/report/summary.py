@@ -125,7 +125,8 @@ def choose_rows(scores: pd.DataFrame, layout: PaperTable | ScoreFigure) -> pd.Da
 
 def describe_missing(scored: Iterable[str], layout: PaperTable | ScoreFigure, settings: ReportSettings) -> str:
     """Return a note on systems of a table or figure without a score, or an empty text."""
-    missing = dict.fromkeys(system for system in layout.systems if system not in set(scored))
+    scored = set(scored)
+    missing = [system for system in dict.fromkeys(layout.systems) if system not in scored]
     if not missing:
         return ""
     return f"No score: {', '.join(map(settings.label, missing))}."

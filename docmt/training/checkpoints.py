@@ -136,7 +136,7 @@ class CheckpointFolder:
     def _note(self, name: str) -> dict[str, Any]:
         try:
             note = json.loads(_read_bytes(self._path(name).with_suffix(".json")))
-        except ValueError:
+        except (ValueError, RecursionError):
             return {}
         if isinstance(note, dict):
             return note

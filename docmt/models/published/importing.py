@@ -83,7 +83,6 @@ def import_for_study(
 
     `limits` of the study's instances also apply to documents in suites.
     """
-    _warn_of_target_languages(PublishedText.read(folder))
     settings = read_settings(folder)
     weights = published_weights(folder, settings, vocabulary, (pipeline.src_lang, pipeline.tgt_lang))
     model = build_model(settings, len(vocabulary), weights, where=str(folder), mend="get its files again")
@@ -138,5 +137,6 @@ def published_weights(
         if value != expected:
             raise UserError(f"{folder}: model.{key} of the published model is {expected!s}, not {value!s}")
     published = PublishedText.read(folder)
+    _warn_of_target_languages(published)
     rows = published_rows(published, vocabulary, language_symbols(published, languages))
     return convert_weights(read_weights(folder), original, rows)

@@ -71,8 +71,10 @@ def _join(rows: Sequence[Record]) -> Score:
 def _from_histories(claim: Claim, term: Term, histories: Sequence[History]) -> dict[int, Score]:
     dataset = term.dataset or claim.dataset
     scores = {}
-    members = [history for history in histories if history.system == term.system]
-    members = [history for history in members if dataset in (None, history.dataset)]
+    members = []
+    for history in histories:
+        if history.system == term.system and dataset in (None, history.dataset):
+            members.append(history)
     _check_one_dataset(term, [history.dataset for history in members])
     for history in members:
         score = _read_history(history.table, claim)
