@@ -139,7 +139,7 @@ def test_jobs_without_a_record_count_as_cpu(folder):
 
 
 @pytest.mark.parametrize(
-    "content", [{"device": "cuda"}, {"device": "cuda", "n_devices": 1, "sessions": [{"seconds": 1}]}, ["cuda"]]
+    "content", [{"device": "cuda"}, {"device": "cuda", "n_devices": 1, "sessions": [{"from_update": 0}]}, ["cuda"]]
 )
 def test_damaged_records_of_jobs_are_one_line(folder, content):
     folder.benchmark("train", "d/a/seed1", 5)
