@@ -58,8 +58,8 @@ OVERFIT = {
         "max_batch_tokens": 200,
         "max_steps": 120,
         "validate_every_steps": 40,
-        "checkpoint_every_steps": 40,
     },
+    "checkpoint_every_steps": None,
 }
 
 WORDS = {"the": "das", "a": "ein", "dog": "Tier", "house": "Haus", "child": "Kind", "sees": "sieht", "wants": "will"}
@@ -273,6 +273,7 @@ def run_training(study: Study, folder: Path, *, architecture="g_transformer", cu
         "history": folder / "history.csv",
         "out": folder / "model.pt",
         "accelerator": "cpu",
+        "checkpoint_every_steps": 2,
         "keep_checkpoints": 2,
     }
     arguments |= options
@@ -337,5 +338,6 @@ def train_arguments(study, folder: Path, settings: dict, **changes) -> list[str]
         "history": folder / "history.csv",
         "out": folder / "model.pt",
         "accelerator": "cpu",
+        "checkpoint-every-steps": 2,
     } | changes
     return ["train", *(str(part) for name, value in values.items() for part in (f"--{name}", value))]

@@ -42,10 +42,9 @@ RECIPE: Recipe = {
     "patience": None,
     "validate_every_steps": 4,
     "log_every_steps": 2,
-    "checkpoint_every_steps": 2,
     "precision": "float32",
 }
-QUIET: Recipe = {"precision": "auto", "compile": "off", "validate_every_steps": 100, "checkpoint_every_steps": 100}
+QUIET: Recipe = {"precision": "auto", "compile": "off", "validate_every_steps": 100}
 """Changes to `RECIPE`: half precision if the device has it, and updates without interruptions."""
 SECONDS = 240  # time limit for a training on several devices
 TIMES = {"seconds", "tokens_per_second"}

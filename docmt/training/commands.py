@@ -31,6 +31,8 @@ def train(
     nodes: int = 1,
     micro_batch_tokens: int = 0,
     loggers: list[LoggerName] | None = None,
+    checkpoint_every_minutes: Annotated[float, Parameter(validator=Number(gt=0))] = 10,
+    checkpoint_every_steps: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
     keep_checkpoints: Annotated[int, Parameter(validator=Number(gte=0))] = 1,
     graphs: GraphsMode = "off",
     fingerprint: str | None = None,
@@ -52,6 +54,8 @@ def train(
         micro_batch_tokens: maximum number of tokens that a device computes at once. Updates stay the same. 0: fill GPU
             memory, or max_batch_tokens on a CPU.
         loggers: Lightning loggers, which write to `loggers/` next to the model.
+        checkpoint_every_minutes: minutes between checkpoints. Validations and interruptions also write one.
+        checkpoint_every_steps: number of updates between additional checkpoints. Default: none.
         keep_checkpoints: number of checkpoints that stay after the training, from the newest.
         graphs: `auto` records updates as CUDA graphs on GPUs with flash attention.
         fingerprint: hash of all settings and data, recorded in the model. Default: hash of --settings.
@@ -95,6 +99,8 @@ def train(
             nodes=nodes,
             micro_batch_tokens=micro_batch_tokens or None,
             loggers=loggers or [],
+            checkpoint_every_minutes=checkpoint_every_minutes,
+            checkpoint_every_steps=checkpoint_every_steps,
             keep_checkpoints=keep_checkpoints,
             graphs=graphs,
             model_fingerprint=fingerprint,

@@ -51,6 +51,8 @@ def train(
     nodes: int = 1,
     micro_batch_tokens: int | None = None,
     loggers: Sequence[LoggerName] = (),
+    checkpoint_every_minutes: float = 10,
+    checkpoint_every_steps: int | None = None,
     keep_checkpoints: int = 1,
     graphs: GraphsMode = "off",
     model_fingerprint: str | None = None,
@@ -96,6 +98,8 @@ def train(
             folder=folder,
             fabric=fabric,
             micro_batch_tokens=micro_batch_tokens,
+            checkpoint_every_minutes=checkpoint_every_minutes,
+            checkpoint_every_steps=checkpoint_every_steps,
             graphs=graphs,
             loggers=make_loggers(loggers if fabric.is_global_zero else (), files.out.parent / "loggers", run=run),
         )
@@ -144,6 +148,8 @@ def _load_data(files: TrainingFiles, vocabulary: Vocabulary, pipeline: TextPipel
         return load_instances(folder, n_symbols=len(vocabulary))
 
     lang, langs = files.monolingual_lang, (pipeline.src_lang, pipeline.tgt_lang)
+    if lang is not None and files.monolingual is None:
+        raise UserError(f"--monolingual-lang {lang}: add --monolingual FOLDER")
     if lang not in (None, *langs):
         raise UserError(f"--monolingual-lang {lang}: must be {pipeline.src_lang} or {pipeline.tgt_lang}")
     data = TaskData(

@@ -97,10 +97,6 @@ class TrainingSettings(Settings):
     """Number of updates between validations. Default: validate after each epoch."""
     log_every_steps: int = Field(default=50, ge=1)
     """Number of updates between rows of `history.csv`."""
-    checkpoint_every_minutes: float = Field(default=10, gt=0)
-    """Minutes between checkpoints. Validations and interruptions also write one."""
-    checkpoint_every_steps: int | None = Field(default=None, ge=1)
-    """Number of updates between additional checkpoints. Default: none."""
     precision: Literal["auto", "fastest", "float32", "tf32", "bfloat16", "float16"] = "auto"
     """`auto`: bfloat16 on GPUs that support it, otherwise float32. `fastest`: also bfloat16 on CPUs that train faster
     with it, and float16 on GPUs without bfloat16 (V100, T4). `tf32`: float32 with TF32 matrix products. `float32`:
@@ -130,6 +126,10 @@ class Recipe(TrainingSettings):
     loggers: list[LoggerName] = []
     """Lightning loggers in addition to `history.csv`, written to `loggers/` of the run. `wandb` and `mlflow` only write
     files and contact no server. Changing loggers reruns nothing."""
+    checkpoint_every_minutes: float = Field(default=10, gt=0)
+    """Minutes between checkpoints. Validations and interruptions also write one. Changing this reruns nothing."""
+    checkpoint_every_steps: int | None = Field(default=None, ge=1)
+    """Number of updates between additional checkpoints. Default: none. Changing this reruns nothing."""
     keep_checkpoints: int = Field(default=1, ge=0, le=N_CHECKPOINTS)
     """Number of checkpoints that a finished training keeps, from the newest. 1 can be continued with a larger
     `max_steps`, and 2 is safe from a damaged file. Changes apply to later trainings."""
@@ -140,7 +140,7 @@ class Recipe(TrainingSettings):
 
 
 # Recipe keys without effect on the model, which fingerprints exclude
-WITHOUT_EFFECT = ("loggers", "keep_checkpoints", "graphs")
+WITHOUT_EFFECT = ("loggers", "checkpoint_every_minutes", "checkpoint_every_steps", "keep_checkpoints", "graphs")
 
 
 def history_columns() -> list[str]:

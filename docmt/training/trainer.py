@@ -68,12 +68,15 @@ class Trainer:
         folder: Path,
         fabric: Fabric,
         micro_batch_tokens: int | None = None,
+        checkpoint_every_minutes: float = 10,
+        checkpoint_every_steps: int | None = None,
         loggers: Loggers | None = None,
         graphs: GraphsMode = "off",
     ) -> None:
         self.settings, self.fabric, self.tasks = settings, fabric, list(tasks)
         self.loggers = loggers or Loggers({})
-        self.state, self.schedule = TrainingState(tasks=[TaskState(task.name) for task in tasks]), Schedule(settings)
+        self.state = TrainingState(tasks=[TaskState(task.name) for task in tasks])
+        self.schedule = Schedule(settings, checkpoint_every_minutes, checkpoint_every_steps)
         # One model with its loss in three forms: plain (weights, validation), wrapped by Fabric (autocast), and
         # compiled, which the plain form calls unless it is None.
         self.raw_module = LossModule(model, settings.label_smoothing)
@@ -171,9 +174,9 @@ class Trainer:
                 bar.update()
                 self._log_if_due(bar)
                 # Several processes save after the same update.
-                is_alone, every = self.fabric.world_size == 1, self.settings.checkpoint_every_steps
+                is_alone = self.fabric.world_size == 1
                 is_save_due = schedule.is_time_to_save() if is_alone else self.measurements.save_requested
-                is_save_due |= (every is not None and state.step % every == 0) or self.signals.number is not None
+                is_save_due |= schedule.is_step_to_save(state) or self.signals.number is not None
         # Not for a session without updates: a kill while it replaces the only checkpoint would destroy the training.
         if {**(self._saved or {}), "sessions": None} != {**state.to_dict(), "sessions": None}:
             self._save()

@@ -108,6 +108,7 @@ def test_command_line_has_only_the_split():
         {"decoding": {"n_shards": 3}},
         {"training": {"scratch": {"loggers": ["csv"]}}},
         {"training": {"scratch": {"keep_checkpoints": 2}}},
+        {"training": {"scratch": {"checkpoint_every_minutes": 5, "checkpoint_every_steps": 7}}},
         {"corpora": {"mirror": "elsewhere"}},
     ],
 )

@@ -7,6 +7,7 @@ import pytest
 from docmt.config.loading import load_config, read_config_file
 from docmt.config.systems import Run, list_runs, merge, model_settings, text_settings, training_settings
 from docmt.models.presets import ARCHITECTURES, SIZES
+from docmt.training.settings import WITHOUT_EFFECT
 
 CONFIGS = Path(__file__).parents[2] / "config"
 
@@ -33,7 +34,7 @@ def test_training_is_recipe_then_own_keys(values):
     assert training.learning_rate == 3.0e-4
     recipe = config.training["scratch"]
     assert training.model_copy(update={"learning_rate": recipe.learning_rate}).model_dump() == recipe.model_dump(
-        exclude={"loggers", "keep_checkpoints", "graphs"}
+        exclude={*WITHOUT_EFFECT}
     )
 
 

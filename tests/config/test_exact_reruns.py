@@ -22,7 +22,7 @@ IDLE = {
     *(
         f"training.{recipe}.{key}"
         for recipe in ("finetune", "scratch", "pretrain")
-        for key in ("loggers", "keep_checkpoints", "graphs")
+        for key in ("loggers", "checkpoint_every_minutes", "checkpoint_every_steps", "keep_checkpoints", "graphs")
     ),
 }
 """Keys that change no content."""

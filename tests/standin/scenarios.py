@@ -35,7 +35,7 @@ from standin.counting import Counts, counting
 BASE = {"encoder_layers": 6, "decoder_layers": 6, "upper_layers": 2}
 """Layers for the base size. The number of launches depends on them, and not on the width."""
 HALF = {"width": 16, "heads": 2}  # heads of 8, the narrowest that flash attention takes
-QUIET = {"precision": "auto", "log_every_steps": 4, "validate_every_steps": 100, "checkpoint_every_steps": 100}
+QUIET = {"precision": "auto", "log_every_steps": 4, "validate_every_steps": 100}
 """A half-precision training without other work between updates."""
 KERNELS = standin.kernels.LIBRARY
 compiling.find_spec = lambda _: None  # Triton, where tests have installed it, makes no code for this device
@@ -80,7 +80,8 @@ def updates(study: Study, folder: Path, architecture: str, **options) -> list[Co
 
         hook = register_optimizer_step_post_hook(note)
         try:
-            run_training(study, folder, architecture=architecture, accelerator="gpu", **options)
+            options |= {"accelerator": "gpu", "checkpoint_every_steps": None}
+            run_training(study, folder, architecture=architecture, **options)
         finally:
             hook.remove()
     return differences[1:]

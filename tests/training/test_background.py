@@ -67,9 +67,9 @@ def test_nan_loss_is_found_before_saving(study_files, tmp_path, monkeypatch, upd
 
     monkeypatch.setattr(LossModule, "forward", break_down)
     monkeypatch.setattr(Trainer, "_train", note)
-    recipe = {"log_every_steps": 100, "validate_every_steps": 100, "checkpoint_every_steps": 4}
+    recipe = {"log_every_steps": 100, "validate_every_steps": 100}
     with pytest.raises(UserError, match=f"loss nan, gradient norm nan at update {update}, learning rate 0.00"):
-        run_training(study_files, tmp_path, training=recipe)
+        run_training(study_files, tmp_path, training=recipe, checkpoint_every_steps=4)
     assert checkpoint_steps(tmp_path) == [4]
     checkpoint = CheckpointFolder(trainers[0].checkpoints.folder).load_newest()
     assert all(tensor.isfinite().all() for tensor in checkpoint["weights"].values())
@@ -153,13 +153,12 @@ def test_minutes_between_checkpoints(study_files, tmp_path, monkeypatch):
     monkeypatch.setattr(CheckpointFolder, "save", note)
     monkeypatch.setattr(Trainer, "_step", slow)
     monkeypatch.setattr("docmt.training.progress.monotonic", lambda: clock[0])
-    recipe = {"checkpoint_every_minutes": 10, "checkpoint_every_steps": None}
-    recipe |= {"validate_every_steps": 7, "max_steps": 13}
-    result = run_training(study_files, tmp_path / "minutes", training=recipe)
+    options = {"training": {"validate_every_steps": 7, "max_steps": 13}, "checkpoint_every_steps": None}
+    result = run_training(study_files, tmp_path / "minutes", checkpoint_every_minutes=10, **options)
     assert saved == [3, 6, 7, 10, 13]  # the last one with its validation
     monkeypatch.undo()
-    rare = recipe | {"checkpoint_every_minutes": 1e6}
-    assert_same_training(result, run_training(study_files, tmp_path / "never", training=rare))
+    never = run_training(study_files, tmp_path / "never", checkpoint_every_minutes=1e6, **options)
+    assert_same_training(result, never)
 
 
 def test_updates_continue_during_a_checkpoint(study_files, tmp_path, whole, monkeypatch):

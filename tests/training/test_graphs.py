@@ -23,8 +23,7 @@ from docmt.training.trainer import Trainer
 
 TESTS = Path(__file__).parents[1]
 SMALL = {"encoder_layers": 1, "decoder_layers": 1, "dropout": 0.0}
-STEPS = {"compile": "off", "max_batch_tokens": 40, "max_steps": 14, "warmup_steps": 5}
-STEPS |= {"validate_every_steps": 100, "checkpoint_every_steps": 100}
+STEPS = {"compile": "off", "max_batch_tokens": 40, "max_steps": 14, "warmup_steps": 5, "validate_every_steps": 100}
 MEASURED = "train_loss|gradient_norm|dev_|learning_rate"
 
 
@@ -45,7 +44,8 @@ def train(study_files, tmp_path, monkeypatch):
 
     def train(name, *, graphs="auto", model=(), training=(), **options):
         model, training = SMALL | dict(model), STEPS | dict(training)
-        return run_training(study_files, tmp_path / name, graphs=graphs, model=model, training=training, **options)
+        changes = {"model": model, "training": training, "checkpoint_every_steps": None} | options
+        return run_training(study_files, tmp_path / name, graphs=graphs, **changes)
 
     train.folder = tmp_path
     return train
@@ -109,6 +109,7 @@ for module, name in ((core_fixtures, "load_model"), (core_fixtures.pd, "read_csv
     patch.setattr(module, name, lambda _: None)  # only the first process writes files
 patch.setattr(test_graphs.graphs, "MAX_GRAPHS", int(max_graphs))
 options = {"model": test_graphs.SMALL | {"dropout": 0.2}, "training": test_graphs.STEPS | {"max_gradient_norm": 0.5}}
+options["checkpoint_every_steps"] = None
 study, folder = core_fixtures.Study(pathlib.Path(study)), pathlib.Path(folder)
 core_fixtures.run_training(study, folder, graphs="auto", devices=2, **options)
 print(test_graphs.OperatorRecorder.n_repeated)

@@ -288,6 +288,8 @@ def test_restoration_needs_masks_and_language(study_files, study, tmp_path):
         build_tasks(settings, values, study_files.vocabulary, study_files.pipeline, seed=1)
     with pytest.raises(UserError, match="--monolingual-lang zh: must be en or de"):
         run(study, tmp_path, ["restoration"], monolingual_lang="zh")
+    with pytest.raises(UserError, match="--monolingual-lang de: add --monolingual FOLDER"):
+        run(study, tmp_path, ["documents"], monolingual=None, monolingual_lang="de")
 
 
 @pytest.mark.parametrize("tasks", [[], ["documents", "documents"], ["translation"]])

@@ -59,7 +59,14 @@ rule train:
         monolingual_lang=plan.params("model", "monolingual_lang"),
         init=plan.file_option("model", "init"),
         init_fingerprint=plan.model_option("model", "init"),  # refuses models from another plan
-        recipe_options=plan.options("model", "loggers", "keep_checkpoints", "graphs"),
+        recipe_options=plan.options(
+            "model",
+            "loggers",
+            "checkpoint_every_minutes",
+            "checkpoint_every_steps",
+            "keep_checkpoints",
+            "graphs",
+        ),
         folder=subpath(output.model, parent=True),
     shell:
         # With `exec`, a signal reaches the training directly, and Snakemake waits until it has saved.
