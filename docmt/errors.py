@@ -5,6 +5,15 @@ import re
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 """Control characters. In a terminal, they can move the cursor or change colors and title."""
 
+OUT_OF_MEMORY = (
+    "can't allocate memory",
+    "DefaultCPUAllocator",
+    "bad_alloc",
+    "out of memory",
+    "could not create a memory",
+)
+"""Parts of RuntimeError messages of PyTorch that mean a lack of memory."""
+
 MAX_REASON = 150
 """Maximum characters of a message from another package."""
 
@@ -30,3 +39,10 @@ def first_line(error: BaseException) -> str:
     """Return the start of an exception's message from another package, or its type if the message is blank."""
     lines = str(error).split("\n")
     return next((line.strip()[:MAX_REASON] for line in lines if line.strip()), type(error).__name__)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """True if memory was lacking. On a CPU, PyTorch raises a plain RuntimeError then."""
+    return isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError) and any(part in str(error) for part in OUT_OF_MEMORY)
+    )

@@ -71,7 +71,7 @@ def read_xml(path: Path) -> str:
     declared = re.match(rb"(?:\xef\xbb\xbf)?\s*<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([\w.:-]{1,40})", data)
     codec = "utf-16" if is_wide else declared[1].decode() if declared else "utf-8"
     # A declaration of UTF-16 that can be read as single bytes is wrong: the file was converted.
-    if not is_wide and re.fullmatch(r"(utf-?(8|16(le|be)?)|us-ascii)", codec.lower().replace("_", "-")):
+    if not is_wide and re.fullmatch(r"(utf-?(8|16(-?(le|be))?)|us-ascii)", codec.lower().replace("_", "-")):
         return read_text(path)
     try:
         return data.decode(codec)

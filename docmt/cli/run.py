@@ -85,6 +85,9 @@ def run(
     options = others[len(targets) :]
     _refuse_configuration(options, files)
     workflow = Path.cwd() if Path("workflow/rules").is_dir() else find_workflow()
+    profile = os.environ.get("SNAKEMAKE_PROFILE")
+    if profile and not any(option.startswith("--profile") for option in options):
+        options += ["--profile", profile]
     options = find_profiles(options, workflow)
     parsed = _parse_options(options)
     is_plan = dry_run and "--verbose" not in options
@@ -104,7 +107,7 @@ def run(
         earlier = [change for change in (*merged_changes, *last_changes) if change not in changes]
         head = {"files": names, "--set": [*earlier, *changes]}
         files = [_write_merged(values, head, directory, is_dry=dry_run or "--unlock" in options)]
-    has_profile = "SNAKEMAKE_PROFILE" in os.environ or parsed.get("profile")
+    has_profile = bool(parsed.get("profile"))
     if not has_profile and not any(parsed.get(name) for name in ("cores", "jobs", "executor")):
         options += ["--cores", "all"]
     if not has_profile and not parsed.get("executor"):

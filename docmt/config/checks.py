@@ -86,16 +86,21 @@ def _check_dataset(config: Config, name: str, dataset: DatasetSettings) -> None:
     _check_filters(config, name, dataset)
     for test in dataset.references:
         look_up(dataset.test, test, where=f"{where}.references", what="test set")
-    names: dict[str, str] = {}
+    suites: dict[str, str] = {}
+    tests: dict[str, str] = {}
     if CXMI in config.evaluation.metrics:  # computed for test sets and suites, by name
-        names = {test.lower(): f"test.{test}" for test in dataset.test}
+        tests = {test.lower(): f"test.{test}" for test in dataset.test}
     for reference in dataset.suites:
         check_suite(config, reference, languages=dataset.languages, where=f"{where}.suites")
         suite = reference.split("/")[1]
         key = suite.lower()  # some disks ignore case
-        if key in names:
-            raise UserError(f"{where}.suites: {names[key]!r} and {reference!r} would both be called {suite!r}")
-        names[key] = reference
+        # No CXMI is computed for generative suites.
+        if key in suites or (key in tests and not is_generative(config, reference)):
+            other = suites.get(key) or tests[key]
+            raise UserError(
+                f"{where}.suites: {other!r} and {reference!r} would both be called {suite!r}: rename one of them"
+            )
+        suites[key] = reference
 
 
 def _check_filters(config: Config, name: str, dataset: DatasetSettings) -> None:

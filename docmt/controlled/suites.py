@@ -258,7 +258,7 @@ def _search(
                 return
     advice = "raise max_sentences, or the weight of the phenomenon"
     if name == "deixis":  # its focus is the first `you`
-        advice = "lower n_deictic or min_sentences"
+        advice = "change n_deictic or lower min_sentences"
     raise UserError(f"controlled corpus: no item for suite {name!r} in {MAX_ATTEMPTS} documents: {advice}")
 
 

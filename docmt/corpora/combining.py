@@ -44,6 +44,8 @@ def combine(
     if not 1 <= len(languages) <= 2 or len(set(languages)) != len(languages):
         raise UserError(f"--languages {' '.join(languages)}: expected one language, or two different ones")
     names = _name_inputs(prefixes, languages)
+    if out is not None and len(languages) == 2:
+        _refuse_masks(prefixes)
     # `CORPUS/SPLIT`, as in the settings. Both can contain full stops.
     references = {}
     for name, prefix in names.items():
@@ -90,14 +92,19 @@ def _name_inputs(prefixes: Sequence[Path], languages: Sequence[str]) -> dict[str
     """Return the inputs by their `source_name`."""
     names: dict[str, Path] = {}
     for prefix in map(Path, prefixes):
-        if iterate_masked(index_path(prefix)) is not None:
-            raise UserError(
-                f"{prefix}: has masked pairs (`on_failure: mask`), which would be lost: combine before filtering"
-            )
         name = source_name(prefix, languages=languages)
         if names.setdefault(name, prefix) is not prefix:
             raise UserError(f"{prefix}: {name} is already among the inputs")
     return names
+
+
+def _refuse_masks(prefixes: Sequence[Path]) -> None:
+    for prefix in prefixes:
+        if any(masked for _, masked in iterate_masked(index_path(prefix)) or ()):
+            raise UserError(
+                f"{prefix}: has masked pairs (`on_failure: mask`), which would be lost: filter the unfiltered splits "
+                "together, with all as --inputs of `docmt corpora filter`"
+            )
 
 
 def source_name(prefix: Path, *, languages: Sequence[str]) -> str:

@@ -212,11 +212,12 @@ class Scores:
         """Return the dependency tree with coarse relations.
 
         Nested lists whose relations have the same coarse name are one list, as in the trees that a parser learns from.
+        This needs a constituent tree with the same arcs. Arcs from a file can be others, for example crossing ones.
         """
-        if document.tree is None:
-            arcs = document.dependencies
-            return replace(arcs, relations=tuple(map(self._coarse, arcs.relations)))
-        return to_dependencies(rename_relations(document.tree, self._coarse), len(document.edus))
+        tree, arcs = document.tree, document.dependencies
+        if tree is not None and arcs == to_dependencies(tree, len(document.edus)):
+            return to_dependencies(rename_relations(tree, self._coarse), len(document.edus))
+        return replace(arcs, relations=tuple(map(self._coarse, arcs.relations)))
 
     def _coarse(self, relation: str) -> str:
         return relation if relation in (SPAN, ROOT) else self.coarse(relation)

@@ -124,7 +124,7 @@ def plot_curves(key: str, layout: CurveFigure, styles: Styles, histories: Sequen
         lines = list(of_panel.values())
         axes = partial(_draw_curves, lines_in_color=lines, has_band=not is_crowded, limits=limits.get(title))
         together.append((title, axes))
-    caption = _caption(layout.note, MEANS if is_crowded else MEANS_AND_SEEDS, *remarks)
+    caption = _caption(layout.note, _describe_lines(has_bands=has_bands, is_crowded=is_crowded), *remarks)
     pictures = [draw(together, key=key, title=layout.title, caption=caption)]
     if is_crowded:
         apart = _panels_by_system(panels, limits, styles)
@@ -146,6 +146,14 @@ def _panels_by_system(
             apart.append((f"{styles.label(system)}\n{title}", axes))
         apart += [None] * (-len(apart) % 4)
     return apart
+
+
+def _describe_lines(*, has_bands: bool, is_crowded: bool) -> str:
+    if is_crowded:
+        return MEANS
+    if has_bands:
+        return MEANS_AND_SEEDS
+    return ""
 
 
 def _caption(*sentences: str) -> str:
@@ -221,7 +229,7 @@ def _draw_curves(
     has_band: bool = True,
     limits: tuple[float, float] | None = None,
 ) -> None:
-    """Draw the mean over seeds, where all seeds have measurements. A band shows the range, thin lines the seeds.
+    """Draw the mean over seeds up to the end of the shortest one. A band shows the range, thin lines the seeds.
 
     `limits` are the lower and the upper end of the vertical axis. None: all values.
     """

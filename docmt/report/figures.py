@@ -162,7 +162,7 @@ def _plot_scores(
     headings = name_columns(rows, layout)
     rows = rows.assign(panel=[headings[key] for key in score_keys(rows)])
     points = _points(rows, layout, settings, x_values, headings)
-    systems = set(points["system"])
+    systems = set(points.dropna(subset=["mean", "published"], how="all")["system"])
     positions = axis_positions(x_value for system, x_value in x_values.items() if system in systems)
     caption = f"{layout.note} Mean over seeds with the sample deviation; dots: single seeds.".strip()
     missing = describe_missing(systems, layout, settings)

@@ -171,13 +171,13 @@ def add_marks(column: Sequence[ScoreCell], metric: Metric, differences: Differen
     Scores that were computed in another way than the baseline's have no marks.
     """
     differing = differing_signatures({i: cell.signatures for i, cell in enumerate(column)})
-    is_baseline_unlike = any(column[i].names["system"] == baseline for i in differing)
+    of_baseline = next((differing.get(i) for i, cell in enumerate(column) if cell.names["system"] == baseline), None)
     for i, cell in enumerate(column):
         cell.unlike = differing.get(i)
         if cell.key is None:
             continue
         cell.test = differences.get((baseline, cell.names["system"], cell.key))
-        is_same_test = not cell.unlike and not is_baseline_unlike and not is_missing(cell.mean)
+        is_same_test = cell.unlike == of_baseline and not is_missing(cell.mean)
         if cell.test and is_same_test and not cell.test.is_zero(metric.digits):
             cell.mark = cell.test.mark
 

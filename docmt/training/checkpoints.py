@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from docmt.checksums import sha256_file
-from docmt.errors import UserError
+from docmt.errors import UserError, is_out_of_memory
 from docmt.files import UNFINISHED, atomic_path, write_json
 from docmt.training.progress import TrainingState
 from docmt.training.settings import N_CHECKPOINTS
@@ -154,9 +154,9 @@ class CheckpointFolder:
             if self._fits(name, content):
                 return content
             return None
-        except MemoryError:
-            raise
-        except Exception:  # a file with another content can raise anything
+        except Exception as error:  # a file with another content can raise anything
+            if is_out_of_memory(error):
+                raise UserError(f"{self._path(name)}: cannot be read (out of memory): run again with more") from None
             return None
 
     def _fits(self, name: str, content: Any) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from lightning_fabric import Fabric
 
-from docmt.errors import UserError
+from docmt.errors import UserError, is_out_of_memory
 from docmt.instances.storage import InstanceSet
 from docmt.training.checkpoints import CheckpointFolder
 from docmt.training.compiling import CompiledLoss
@@ -21,8 +21,6 @@ log = logging.getLogger(__name__)
 MEMORY_SHARE = 0.85
 """Share of GPU memory for batches. Batches with other shapes may need a little more than those tried."""
 WORTHWHILE = 1.1  # larger batches are tried only if they are larger by this factor
-MESSAGES = ("can't allocate memory", "DefaultCPUAllocator", "bad_alloc", "out of memory", "could not create a memory")
-"""Parts of RuntimeError messages that mean a lack of memory on a CPU."""
 
 
 class OutOfMemory(UserError):  # noqa: N818 - the name of torch
@@ -40,7 +38,7 @@ def describe_oom(instance_set: InstanceSet, instances: np.ndarray, device: torch
         yield
         return
     except (MemoryError, RuntimeError) as error:
-        if not isinstance(error, MemoryError | torch.OutOfMemoryError) and not any(s in str(error) for s in MESSAGES):
+        if not is_out_of_memory(error):
             raise
     # Outside the handler, whose traceback keeps the tensors alive.
     tokens = instance_set.n_tokens()

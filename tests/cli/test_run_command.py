@@ -408,3 +408,12 @@ def test_shipped_profile_needs_no_copy(tmp_path, monkeypatch):
     ]
     (tmp_path / "slurm").mkdir()
     assert find_profiles(options, ROOT)[1] == "slurm"
+
+
+def test_profile_of_the_environment_can_be_shipped(called, monkeypatch, capsys):
+    monkeypatch.setenv("SNAKEMAKE_PROFILE", "slurm")
+    assert called("my.yaml").profile == [str(ROOT / "slurm")]
+    assert called("my.yaml", "--profile", "slurm/university").profile == [str(ROOT / "slurm/university")]
+    monkeypatch.setenv("SNAKEMAKE_PROFILE", "nosuch")
+    assert main(["run", "my.yaml"]) == 2
+    assert "--profile nosuch: no such profile" in capsys.readouterr().err

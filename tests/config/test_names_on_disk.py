@@ -76,6 +76,16 @@ def test_suites_equal_on_disk_are_refused():
         smoke_config(changes)
 
 
+def test_tests_and_generative_suites_share_a_name():
+    """CXMI is not computed for generative suites."""
+    suites = {"probe": {"files": {"items": "x.jsonl"}}}
+    corpus = {"languages": ["en", "de"], "format": {"reader": "jsonl_generative"}, "splits": suites}
+    dataset = {"test": {"probe": ["smoke/test"]}, "suites": ["a/probe"]}
+    metrics = ["s-BLEU", "d-BLEU (instances)", "CXMI"]
+    changes = {"corpora": {"custom": {"a": corpus}}, "datasets": {"smoke": dataset}, "report": {"figures": {}}}
+    smoke_config(changes | {"evaluation": {"metrics": metrics}})
+
+
 def test_tests_and_suites_share_a_name_without_cxmi():
     changes = {"datasets": {"smoke": {"test": {"Pronoun": ["smoke/test"]}, "suites": ["smoke/pronoun"]}}}
     smoke_config(changes)

@@ -155,8 +155,12 @@ def test_masked_pairs_stay_in_their_documents(prefix, tmp_path):
     assert counts["dropped"] == {"empty": 1, "short": 1}
     documents = [read_documents(path, languages=("en", "de")) for path in (prefix, tmp_path / "out")]
     assert [d.sides for d in documents[1]] == [d.sides for d in documents[0] if d.id != "bad"]
-    with pytest.raises(UserError, match=r"has masked pairs .*, which would be lost"):
+    with pytest.raises(UserError, match=r"has masked pairs .*, which would be lost: filter the unfiltered splits"):
         combine([tmp_path / "out"], tmp_path / "again", languages=("en", "de"))
+    combine([tmp_path / "out"], tmp_path / "monolingual", languages=("en",))
+    clean = [document for document in documents[0] if document.id == "clean"]
+    write_documents(tmp_path / "clean", clean, languages=("en", "de"), has_masks=True)
+    combine([tmp_path / "clean"], tmp_path / "unmasked", languages=("en", "de"))
 
 
 def test_neighbors_of_dropped_pairs_join(prefix):

@@ -178,7 +178,7 @@ def test_without_pyarrow_one_line_says_so(tmp_path, monkeypatch):
         ({"both": tmx()}, {"reader": "tmx"}, "contains no units in en and de"),
         ({"ids": "x\n", "en": "a\nb\n", "de": "a\n"}, {"reader": "named_lines"}, "line 2 is the first without a counterpart"),
         ({"en": cues((1, 2, "a")), "de": cues((5, 6, "b"))}, {"reader": "srt_pairs"}, "no cue has a counterpart"),
-        ({"both": '{"a": [{"speaker": "x", "source": "b", "target": "c"}], "a": []}'}, {"reader": "dialogue_json"}, "key 'a' occurs twice"),
+        ({"both": '{"a": [{"speaker": "x", "source": "b", "target": "c"}], "a": []}'}, {"reader": "dialogue_json"}, "'a' occurs twice in an object: rename"),
     ],
 )  # fmt: skip
 def test_bad_files_get_one_line(tmp_path, files, form, message):

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import lzma
 import zipfile
 from pathlib import Path
 
@@ -149,9 +150,10 @@ def test_encodings_that_do_not_exist_are_refused(tmp_path, codec, message):
     assert message in refusal(tmp_path, {"both": tmx(declared=codec)}, reader="tmx")
 
 
+@pytest.mark.parametrize("codec", ["utf-16", "UTF-16-LE", "utf_16_be"])
 @pytest.mark.parametrize("text", ["ab", "abc"])
-def test_converted_files_can_declare_utf_16(tmp_path, text):
-    content = tmx(UNIT.format("en", "x", "de", text), declared="utf-16")
+def test_converted_files_can_declare_utf_16(tmp_path, text, codec):
+    content = tmx(UNIT.format("en", "x", "de", text), declared=codec)
     assert sides(tmp_path, {"both": content}, reader="tmx")[0] == [[["x"], [text]]]
 
 
@@ -212,6 +214,7 @@ def test_documents_and_sentences_of_conllu(tmp_path, content, expected):
         (".txt", "\ufeff" + content),
         (".tar", tar_of({"a.conllu": content})),
         (".tgz", gzip.compress(tar_of({"a.conllu": "\ufeff" + content}))),
+        (".tar.xz", lzma.compress(tar_of({"a.conllu": content}))),
     ):
         documents, _ = parse(tmp_path, {"en": data}, ["en"], reader="conllu", suffix=suffix)
         assert texts(documents) == expected

@@ -234,6 +234,10 @@ class TestDialogues:
         documents, counts = parse(tmp_path, {"both": content}, reader="dialogue_csv")
         assert texts(documents) == [("1", ['A, "b"', "two lines\u2028x"], ["C", "D"]), ("2", [""], ["E"])]
         assert counts.empty_source == 1
+        documents, _ = parse(
+            tmp_path, {"both": "id, en ,de\n1,a,b\n"}, reader="dialogue_csv", source=" en ", target="de"
+        )
+        assert texts(documents) == [("1", ["a"], ["b"])]
 
     def test_headed_tsv_needs_no_id(self, tmp_path):
         content = 'source\ttarget\n"A" b\t"C\nD\t"E\n'

@@ -232,7 +232,7 @@ def test_datasets_of_one_relation_are_kept_apart():
     rows = [each for name, level in levels.items() for each in of_seeds("a", level, level, level, dataset=name)]
     assert judged(rows, "a@x - a@y > 5").comparisons[0].mean == 1.0
     assert judged(rows, "a > 5", dataset="y").verdict == "refuted"
-    with pytest.raises(UserError, match="a has scores on x, y: add `dataset` to the claim"):
+    with pytest.raises(UserError, match=r"'S.*': a has scores on x, y: add `dataset`"):
         judged(rows, "a > 5")
     histories = [history("a", dataset=name, step=[100], dev_loss=[1.0]) for name in levels]
     with pytest.raises(UserError, match="a has scores on x, y"):

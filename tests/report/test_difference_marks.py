@@ -60,6 +60,9 @@ def test_unlike_scores_have_no_mark():
     rows = [SCORES[0] | {"signature": "y"}, *SCORES[1:3]]
     table = main_table(summarize(long_table(rows)), ReportSettings(baseline="base"), FOUND)
     assert [row[-1] for row in table.rows] == ["20.00 †", "20.00", "20.00"], "no score is computed as the baseline's"
+    rows = [score(system, 20) | {"signature": "y"} for system in ("base", "a")] + SCORES[2:]
+    table = main_table(summarize(long_table(rows)), ReportSettings(baseline="base"), FOUND)
+    assert [row[-1] for row in table.rows] == ["20.00 †", "20.00 * †", "20.00", "20.00", "20.00"]
 
 
 @pytest.mark.parametrize(

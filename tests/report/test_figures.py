@@ -148,6 +148,8 @@ def test_captions_describe_bands_where_there_are_some():
         members = [training(system, seed, train_loss=[3, 2, 1]) for system in systems for seed in (1, 2)]
         plot, _ = draw_curves(members, systems=systems, panels={"Loss": ["train_loss"]})
         assert ("band: lowest to highest seed" in plot.picture.caption) == has_bands
+    (plot,) = draw_curves([training("a", 1, train_loss=[3, 2, 1])], systems=["a"], panels={"Loss": ["train_loss"]})
+    assert "seed" not in plot.picture.caption
 
 
 def training(system, seed, **losses):

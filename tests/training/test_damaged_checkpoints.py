@@ -7,6 +7,7 @@ import json
 import logging
 import shutil
 from pathlib import Path
+from unittest import mock
 
 import pytest
 import torch
@@ -41,6 +42,14 @@ def test_reading_errors_are_no_damage(study_files, eight_updates, tmp_path, monk
     with pytest.raises(UserError, match=r"step-000000008\.pt: cannot be read \(Input/output error\): run the same"):
         run_training(study_files, tmp_path, training={"max_steps": 8})
     assert {path.name for path in checkpoint_folder(tmp_path).iterdir()} >= {NEWEST, NOTE} & files
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory")])
+def test_a_lack_of_memory_is_no_damage(study_files, eight_updates, tmp_path, monkeypatch, error):
+    shutil.copytree(eight_updates / "checkpoints", tmp_path / "checkpoints")
+    monkeypatch.setattr(torch, "load", mock.Mock(side_effect=error))
+    with pytest.raises(UserError, match=r"step-000000008\.pt: cannot be read \(out of memory\): run again with more"):
+        run_training(study_files, tmp_path, training={"max_steps": 8})
 
 
 def test_finished_trainings_keep_their_file(study_files, eight_updates, tmp_path):

@@ -86,7 +86,7 @@ class NamedColumns(DocumentFormat):
 
     def find_columns(self, header: Sequence[str], *, where: str) -> list[str]:
         """Return the columns to read, the id first."""
-        columns = [name for name in (self.id, self.source, self.target) if name is not None]
+        columns = [name.strip() for name in (self.id, self.source, self.target) if name is not None]
         for name in columns:
             if name not in header:
                 raise UserError(f"{where}: has no column {name!r}; it has {', '.join(header) or 'none'}")
@@ -112,7 +112,8 @@ class DialogueCsv(NamedColumns):
         rows: list[Row] = []
         try:
             header = [cell.strip() for cell in next(reader, [])]
-            cells = [header.index(name) for name in self.find_columns(header, where=f"{path}: line 1")]
+            columns = self.find_columns(header, where=f"{path}: line 1")
+            cells = [header.index(name) for name in columns]
             for row in reader:
                 number = reader.line_num
                 if len(row) != len(header):
@@ -318,7 +319,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for key, value in pairs:
         if key in values:
-            raise ValueError(f"key {key!r} occurs twice in an object")
+            raise ValueError(f"{key!r} occurs twice in an object: rename one of them")
         values[key] = value
     return values
 

@@ -2,6 +2,7 @@
 
 import io
 import lzma
+import re
 import tarfile
 import zlib
 from pathlib import Path
@@ -16,7 +17,7 @@ CORRUPT_TAR = (tarfile.TarError, EOFError, OSError, ValueError, zlib.error, lzma
 
 def is_tar(path: Path) -> bool:
     """True if a name is the name of a tar archive."""
-    return path.name.endswith((".tar", ".tar.gz", ".tgz"))
+    return re.search(r"\.(tar(\.(gz|bz2|xz))?|tgz)$", path.name, re.IGNORECASE) is not None
 
 
 def read_members(path: Path, suffix: str, *, what: str) -> list[tuple[str, str]]:

@@ -129,9 +129,9 @@ def write_treebank(folder: Path, treebank: Treebank) -> None:
 def read_files(
     folder: Path, *, archive: str, suffix: str | tuple[str, ...], required: bool = True
 ) -> dict[str, TreebankFile]:
-    """Read files with a suffix from `archive`.tar, `archive`.tar.gz or `folder`. Returns document id → file."""
+    """Read files with a suffix from `archive`.tar(.gz), `archive`.tgz or `folder`. Returns document id → file."""
     suffixes = (suffix,) if isinstance(suffix, str) else suffix
-    packed = [path for path in (folder / f"{archive}.tar", folder / f"{archive}.tar.gz") if path.is_file()]
+    packed = [path for path in (folder / f"{archive}.{end}" for end in ("tar", "tar.gz", "tgz")) if path.is_file()]
     if packed:
         files = _read_archive(packed[0], suffixes)
     else:

@@ -44,7 +44,7 @@ def _from_scores(claim: Claim, term: Term, scores: pd.DataFrame) -> dict[int, Sc
         if value is not None:
             rows = select(rows, **{name: value})
     rows = rows.dropna(subset="value")
-    _check_one_dataset(term, rows["dataset"])
+    _check_one_dataset(claim, term, rows["dataset"])
     if not claim.distances and claim.kind is None:
         rows = keep(rows, column(rows, "distance").isna() & column(rows, "kind").isna())
         # A suite with several phenomena has a row for the whole suite first, then one row per phenomenon.
@@ -75,7 +75,7 @@ def _from_histories(claim: Claim, term: Term, histories: Sequence[History]) -> d
     for history in histories:
         if history.system == term.system and dataset in (None, history.dataset):
             members.append(history)
-    _check_one_dataset(term, [history.dataset for history in members])
+    _check_one_dataset(claim, term, [history.dataset for history in members])
     for history in members:
         score = _read_history(history.table, claim)
         if score is not None:
@@ -83,10 +83,12 @@ def _from_histories(claim: Claim, term: Term, histories: Sequence[History]) -> d
     return scores
 
 
-def _check_one_dataset(term: Term, datasets: Iterable[str]) -> None:
+def _check_one_dataset(claim: Claim, term: Term, datasets: Iterable[str]) -> None:
     names = sorted(set(datasets))
     if len(names) > 1:
-        raise UserError(f"report.claims: {term.system} has scores on {', '.join(names)}: add `dataset` to the claim")
+        raise UserError(
+            f"report.claims: {claim.statement!r}: {term.system} has scores on {', '.join(names)}: add `dataset`"
+        )
 
 
 def _read_history(table: pd.DataFrame, claim: Claim) -> Score | None:

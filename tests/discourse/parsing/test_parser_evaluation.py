@@ -7,6 +7,7 @@ from parsing_fixtures import coarse, random_document
 from tree_fixtures import deep_tree
 
 from docmt.discourse.constituents import join_pair, leaf
+from docmt.discourse.dependencies import NO_HEAD, ROOT, DependencyTree
 from docmt.discourse.discourse_documents import DiscourseDocument, edus_from_starts
 from docmt.discourse.evaluation import evaluate
 from docmt.discourse.other_parsers import baseline
@@ -88,6 +89,17 @@ def test_lists_of_one_coarse_relation_are_joined():
     assert (scores["uas"], scores["las"], scores["sentence_uas"]) == (100.0,) * 3
     from_file = replace(gold, arcs=gold.dependencies)
     assert evaluate([(from_file, predicted)], coarse=coarse)["uas"] == 100.0
+
+
+def test_arcs_of_a_file_are_compared():
+    """Arcs of .rs3 files can cross, so that no constituent tree has them."""
+    crossing = DependencyTree((2, 3, NO_HEAD, 2), ("x-1", "x-2", ROOT, "joint"))
+    gold = replace(GOLD, arcs=crossing)
+    assert evaluate([(gold, replace(gold, tree=None))])["uas"] == 100.0
+    assert evaluate([(gold, GOLD)])["uas"] < 100
+    assert evaluate([(GOLD, replace(GOLD, arcs=crossing))])["uas"] < 100
+    labels = replace(crossing, relations=("x", "x", ROOT, "joint"))
+    assert evaluate([(gold, replace(gold, arcs=labels))], coarse=coarse)["las"] == 100.0
 
 
 def test_documents_without_gold_trees_lower_no_score():

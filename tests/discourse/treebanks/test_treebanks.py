@@ -55,7 +55,11 @@ def test_gum_from_plain_folders_is_the_same(tmp_path):
             # The first releases of Python 3.11 have no filters.
             archive.extractall(plain, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
     (plain / "splits.md").write_bytes((archives / "splits.md").read_bytes())
-    assert read_gum(plain) == read_gum(archives)
+    expected = read_gum(archives)
+    assert read_gum(plain) == expected
+    for path in archives.glob("*.tar.gz"):
+        path.rename(path.with_name(path.name.replace(".tar.gz", ".tgz")))
+    assert read_gum(archives) == expected
 
 
 def test_masked_documents_are_left_out(tmp_path):
