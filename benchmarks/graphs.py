@@ -32,7 +32,7 @@ from docmt.text.vocabulary import BOS, EOS, N_SPECIALS
 from docmt.training import graphs, trainer
 from docmt.training.devices import make_fabric
 from docmt.training.progress import Session
-from docmt.training.settings import TrainingSettings
+from docmt.training.settings import TrainingOptions, TrainingSettings
 from docmt.training.tasks import Task
 from docmt.training.trainer import Trainer
 from docmt.training.updates import UpdateIndex
@@ -83,7 +83,7 @@ def measure(architecture: str, size: str, max_batch_tokens: int) -> None:
             seed=1,
             folder=Path(folder),
             fabric=make_fabric("float32", "cpu", width=settings.width),
-            graphs="auto",
+            options=TrainingOptions(graphs="auto"),
         )
     training.state.sessions.append(Session(0))
     reader, keys, times = training.reader, Counter(), []

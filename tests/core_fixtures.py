@@ -36,7 +36,7 @@ from docmt.text.truecaser import Truecaser
 from docmt.text.vocabulary import BOS, EOS, N_SPECIALS, Vocabulary, extra_specials
 from docmt.training.agreement import Interrupted
 from docmt.training.run import train
-from docmt.training.settings import RunSettings, TrainingFiles, TrainingSettings
+from docmt.training.settings import WITHOUT_EFFECT, RunSettings, TrainingFiles, TrainingOptions, TrainingSettings
 from docmt.training.trainer import Trainer
 
 torch.set_num_threads(1)
@@ -278,7 +278,8 @@ def run_training(study: Study, folder: Path, *, architecture="g_transformer", cu
     }
     arguments |= options
     files = TrainingFiles(**{name: arguments.pop(name) for name in FILES & set(arguments)})
-    train(RunSettings(model=model, training=training), files, **arguments)
+    run_options = TrainingOptions(**{name: arguments.pop(name) for name in WITHOUT_EFFECT if name in arguments})
+    train(RunSettings(model=model, training=training), files, options=run_options, **arguments)
     return load_model(folder / "model.pt"), pd.read_csv(folder / "history.csv")
 
 

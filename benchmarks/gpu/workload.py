@@ -29,7 +29,7 @@ from docmt.text.truecaser import Truecaser
 from docmt.text.vocabulary import BOS, EOS, N_SPECIALS, SPECIALS, Vocabulary
 from docmt.training.launching import PROGRAM
 from docmt.training.run import train
-from docmt.training.settings import RunSettings, TrainingFiles, TrainingSettings
+from docmt.training.settings import RunSettings, TrainingFiles, TrainingOptions, TrainingSettings
 
 # Head width 16, the minimum for all kernels. No dropout, since its random numbers depend on the device.
 TINY = {"encoder_layers": 2, "decoder_layers": 2, "width": 32, "heads": 2, "feed_forward_width": 48, "dropout": 0.0}
@@ -160,7 +160,8 @@ class Workload:
         files = self.files(folder)
         settings = RunSettings(model=model, training=TrainingSettings.load(RECIPE | recipe, where="training"))
         accelerator = "cpu" if device.type == "cpu" else "auto"
-        train(settings, files, seed=1, accelerator=accelerator, micro_batch_tokens=micro_batch_tokens)
+        run = {"accelerator": accelerator, "micro_batch_tokens": micro_batch_tokens}
+        train(settings, files, options=TrainingOptions(), seed=1, **run)
         history = {name: column for name, column in read_history(files.history).items() if name not in TIMES}
         return load_model(files.out), history
 

@@ -14,7 +14,7 @@ from docmt.gpu_locks import claim_gpus
 from docmt.model_owners import record_owner
 from docmt.snakemake import CORES_PER_GPU
 from docmt.training.launching import is_lost_peer, launch, note_lost_peer
-from docmt.training.settings import GraphsMode, LoggerName, RunSettings, TrainingFiles
+from docmt.training.settings import RunSettings, TrainingFiles, TrainingOptions
 
 command = CommandGroup("train")
 
@@ -30,11 +30,7 @@ def train(
     devices: int = 1,
     nodes: int = 1,
     micro_batch_tokens: int = 0,
-    loggers: list[LoggerName] | None = None,
-    checkpoint_every_minutes: Annotated[float, Parameter(validator=Number(gt=0))] = 10,
-    checkpoint_every_steps: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
-    keep_checkpoints: Annotated[int, Parameter(validator=Number(gte=0))] = 1,
-    graphs: GraphsMode = "off",
+    options: TrainingOptions = TrainingOptions(),
     fingerprint: str | None = None,
 ) -> int:
     """Train a model. To resume after an interruption, run the same command again.
@@ -53,11 +49,6 @@ def train(
         nodes: number of nodes, each of which runs the same command.
         micro_batch_tokens: maximum number of tokens that a device computes at once. Updates stay the same. 0: fill GPU
             memory, or max_batch_tokens on a CPU.
-        loggers: Lightning loggers, which write to `loggers/` next to the model.
-        checkpoint_every_minutes: minutes between checkpoints. Validations and interruptions also write one.
-        checkpoint_every_steps: number of updates between additional checkpoints. Default: none.
-        keep_checkpoints: number of checkpoints that stay after the training, from the newest.
-        graphs: `auto` records updates as CUDA graphs on GPUs with flash attention.
         fingerprint: hash of all settings and data, recorded in the model. Default: hash of --settings.
     """
     if devices == 0:
@@ -98,11 +89,7 @@ def train(
             devices=devices,
             nodes=nodes,
             micro_batch_tokens=micro_batch_tokens or None,
-            loggers=loggers or [],
-            checkpoint_every_minutes=checkpoint_every_minutes,
-            checkpoint_every_steps=checkpoint_every_steps,
-            keep_checkpoints=keep_checkpoints,
-            graphs=graphs,
+            options=options,
             model_fingerprint=fingerprint,
         )
     except Interrupted as interruption:

@@ -13,7 +13,7 @@ from typing import Any
 
 from docmt.errors import UserError
 from docmt.files import atomic_writer, write_json
-from docmt.training.settings import HISTORY_COLUMNS, TASK_COLUMNS, TrainingSettings
+from docmt.training.settings import HISTORY_COLUMNS, TASK_COLUMNS, TrainingOptions, TrainingSettings
 
 log = logging.getLogger(__name__)
 
@@ -166,12 +166,9 @@ class TrainingState:
 class Schedule:
     """Rules for the updates after which a training validates, saves and ends."""
 
-    def __init__(
-        self, settings: TrainingSettings, checkpoint_every_minutes: float, checkpoint_every_steps: int | None
-    ) -> None:
+    def __init__(self, settings: TrainingSettings, options: TrainingOptions) -> None:
         self.settings = settings
-        self.checkpoint_every_minutes = checkpoint_every_minutes
-        self.checkpoint_every_steps = checkpoint_every_steps
+        self.options = options
         self.start_clock()
 
     def start_clock(self) -> None:
@@ -203,10 +200,11 @@ class Schedule:
         return (state.step - 1) % len(state.tasks) == 0 and state.tasks[0].position == 0
 
     def is_time_to_save(self) -> bool:
-        return monotonic() - self._started >= 60 * self.checkpoint_every_minutes
+        return monotonic() - self._started >= 60 * self.options.checkpoint_every_minutes
 
     def is_step_to_save(self, state: TrainingState) -> bool:
-        return self.checkpoint_every_steps is not None and state.step % self.checkpoint_every_steps == 0
+        every = self.options.checkpoint_every_steps
+        return every is not None and state.step % every == 0
 
 
 def write_history(path: Path, state: TrainingState, *, checksum: bool = True) -> None:

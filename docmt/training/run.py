@@ -3,7 +3,6 @@
 import contextlib
 import logging
 import os
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
@@ -29,10 +28,9 @@ from docmt.training.loggers import make_loggers
 from docmt.training.progress import write_history
 from docmt.training.settings import (
     FROZEN_SENTENCES,
-    GraphsMode,
-    LoggerName,
     RunSettings,
     TrainingFiles,
+    TrainingOptions,
     TrainingSettings,
 )
 from docmt.training.tasks import TaskData, build_tasks
@@ -45,23 +43,18 @@ def train(
     settings: RunSettings,
     files: TrainingFiles,
     *,
+    options: TrainingOptions,
     seed: int,
     accelerator: str = "auto",
     devices: int = 1,
     nodes: int = 1,
     micro_batch_tokens: int | None = None,
-    loggers: Sequence[LoggerName] = (),
-    checkpoint_every_minutes: float = 10,
-    checkpoint_every_steps: int | None = None,
-    keep_checkpoints: int = 1,
-    graphs: GraphsMode = "off",
     model_fingerprint: str | None = None,
 ) -> None:
     """Train a model and write it with its history. All processes call this, and the first one writes.
 
     `micro_batch_tokens` is the maximum number of tokens that a device computes at once. None: see `MicroBatchSize`.
-    `loggers` write into a folder next to the model. The newest `keep_checkpoints` checkpoints stay. `model_fingerprint`
-    is recorded in the model.
+    `model_fingerprint` is recorded in the model.
     """
     if seed < 0:
         raise UserError(f"seed {seed}: must not be negative")
@@ -88,6 +81,7 @@ def train(
     with FolderLock(folder) if fabric.is_global_zero else contextlib.nullcontext():
         if fabric.is_global_zero:
             remove_unfinished(folder)
+        loggers = options.loggers if options.loggers and fabric.is_global_zero else ()
         run = "/".join(files.out.absolute().parts[-4:-1])  # such as `runs/rst_mix/seed1`
         trainer = Trainer(
             model,
@@ -98,10 +92,8 @@ def train(
             folder=folder,
             fabric=fabric,
             micro_batch_tokens=micro_batch_tokens,
-            checkpoint_every_minutes=checkpoint_every_minutes,
-            checkpoint_every_steps=checkpoint_every_steps,
-            graphs=graphs,
-            loggers=make_loggers(loggers if fabric.is_global_zero else (), files.out.parent / "loggers", run=run),
+            options=options,
+            loggers=make_loggers(loggers, files.out.parent / "loggers", run=run),
         )
         model = trainer.run()
     # Processor time of all training processes and their children.
@@ -123,7 +115,7 @@ def train(
     job["graphs"] = "auto" if trainer.graphs is not None else "off"  # as used: not everywhere possible
     job["micro_batch_tokens"] = trainer.reader.micro_batch_tokens or settings.training.max_batch_tokens
     write_job_facts(files.out, **job, checkpoints=folder.name, cpu_seconds=round(cpu_seconds, 1))
-    trainer.checkpoints.prune(state.step, keep_checkpoints)  # at last, so that a killed job can resume
+    trainer.checkpoints.prune(state.step, options.keep_checkpoints)  # at last, so that a killed job can resume
 
 
 def _fingerprint_of_checkpoints(settings: RunSettings, seed: int, checksums: dict[str, Any]) -> str:

@@ -1,10 +1,11 @@
 """Settings and files of a training."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Literal, Self, get_args
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 from pydantic import Field, model_validator
 
 from docmt.commands import (
@@ -139,10 +140,6 @@ class Recipe(TrainingSettings):
     Changing this reruns nothing."""
 
 
-# Recipe keys without effect on the model, which fingerprints exclude
-WITHOUT_EFFECT = ("loggers", "checkpoint_every_minutes", "checkpoint_every_steps", "keep_checkpoints", "graphs")
-
-
 def history_columns() -> list[str]:
     """Return all columns that a training history can have (docs/training.md)."""
     tasks = [f"{column}_{task}" for column in TASK_COLUMNS for task in get_args(TaskName)]
@@ -188,3 +185,30 @@ class TrainingFiles:
     checkpoints: Annotated[SharedFolder, option("folder for checkpoints, to resume from.")]
     history: Annotated[OutFile, option("CSV file to write.")]
     out: Annotated[OutWithJobFacts, option("model file to write.")]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class TrainingOptions:
+    """Keys of a `Recipe` without effect on the model, with the words of `docmt train` on each."""
+
+    loggers: Annotated[
+        list[LoggerName] | None, option("Lightning loggers, which write to `loggers/` next to the model.")
+    ] = None
+    checkpoint_every_minutes: Annotated[
+        float,
+        option("minutes between checkpoints. Validations and interruptions also write one.", validator=Number(gt=0)),
+    ] = 10
+    checkpoint_every_steps: Annotated[
+        int | None,
+        option("number of updates between additional checkpoints. Default: none.", validator=Number(gte=1)),
+    ] = None
+    keep_checkpoints: Annotated[
+        int,
+        option("number of checkpoints that stay after the training, from the newest.", validator=Number(gte=0)),
+    ] = 1
+    graphs: Annotated[GraphsMode, option("`auto` records updates as CUDA graphs on GPUs with flash attention.")] = "off"
+
+
+WITHOUT_EFFECT = tuple(field.name for field in fields(TrainingOptions))
+"""Keys that fingerprints exclude."""

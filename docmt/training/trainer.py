@@ -40,7 +40,7 @@ from docmt.training.loss import LossModule, ValidationSums
 from docmt.training.memory import MicroBatchSize, OutOfMemory, describe_oom
 from docmt.training.optimizer import build_optimizer, learning_rate_factor
 from docmt.training.progress import Schedule, Session, TaskState, TrainingState, write_history, write_progress
-from docmt.training.settings import GraphsMode, TrainingSettings
+from docmt.training.settings import TrainingOptions, TrainingSettings
 from docmt.training.tasks import Task
 from docmt.training.updates import Update, UpdateReader, read_ahead
 
@@ -68,15 +68,13 @@ class Trainer:
         folder: Path,
         fabric: Fabric,
         micro_batch_tokens: int | None = None,
-        checkpoint_every_minutes: float = 10,
-        checkpoint_every_steps: int | None = None,
+        options: TrainingOptions,
         loggers: Loggers | None = None,
-        graphs: GraphsMode = "off",
     ) -> None:
         self.settings, self.fabric, self.tasks = settings, fabric, list(tasks)
         self.loggers = loggers or Loggers({})
         self.state = TrainingState(tasks=[TaskState(task.name) for task in tasks])
-        self.schedule = Schedule(settings, checkpoint_every_minutes, checkpoint_every_steps)
+        self.schedule = Schedule(settings, options)
         # One model with its loss in three forms: plain (weights, validation), wrapped by Fabric (autocast), and
         # compiled, which the plain form calls unless it is None.
         self.raw_module = LossModule(model, settings.label_smoothing)
@@ -90,7 +88,9 @@ class Trainer:
         n_entries = sum(map(torch.numel, model.parameters())) * (fabric.world_size > 1)
         self.vector = torch.empty(n_entries, device=fabric.device)  # of gradients, the same for all graphs
         steps = self.compute, self.exchange, self.optimizer
-        self.graphs = update_graphs(*steps, model.settings, kernel=kernel, fabric=fabric) if graphs == "auto" else None
+        self.graphs = None
+        if options.graphs == "auto":
+            self.graphs = update_graphs(*steps, model.settings, kernel=kernel, fabric=fabric)
         self.raw_module.few_launches = self.graphs is not None
         self.reader = UpdateReader(
             self.tasks,
@@ -142,9 +142,7 @@ class Trainer:
         state, schedule = self.state, self.schedule
         schedule.start_clock()
         self.module.train()
-        is_quiet = True
-        if self.fabric.is_global_zero:
-            is_quiet = None
+        is_quiet = None if self.fabric.is_global_zero else True  # None: shown in a terminal
         total = self.settings.max_steps
         with (
             tqdm(desc="train", unit=" update", total=total, initial=state.step, disable=is_quiet) as bar,

@@ -17,7 +17,7 @@ from docmt.models.model_file import TrainedModel, save_model
 from docmt.models.systems.context_transformer import build_transformer
 from docmt.text.vocabulary import MASK, Vocabulary
 from docmt.training.progress import HISTORY_COLUMNS
-from docmt.training.settings import TrainingSettings
+from docmt.training.settings import TrainingOptions, TrainingSettings
 from docmt.training.tasks import Task
 from docmt.training.trainer import Trainer
 from docmt.training.updates import UpdateIndex, UpdateReader
@@ -114,6 +114,7 @@ def test_drop_rst_acts_in_training(study_files, tmp_path, monkeypatch):
             seed=1,
             folder=tmp_path,
             fabric=Fabric(accelerator="cpu", devices=1),
+            options=TrainingOptions(),
         )
         shares = set()
         for position in range(30):
