@@ -265,7 +265,7 @@ class SourceKVCache(ABC):
 
     Attributes:
         layers: keys and values [B, H, N, K] by layer, including all that the rows see.
-        bias: float32, broadcasts to [B, H, M, N]. None: the rows see all.
+        bias: in the dtype of the keys, broadcasts to [B, H, M, N]. None: the rows see all.
     """
 
     def __init__(self, keys_values: Tensor, is_seen: np.ndarray, group_of: np.ndarray | None = None) -> None:

@@ -6,6 +6,7 @@ common target prefixes are computed once (see `prefix_sharing.py`).
 Shape letters: S packed source tokens, N packed target tokens, G sentences, B instances in a batch.
 """
 
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -23,7 +24,7 @@ from docmt.decoding.decoding_model import DecodingModel, prepare_model, prepare_
 from docmt.decoding.prefix_sharing import PrefixSharing, SharedLayout, n_shared_inputs
 from docmt.decoding.settings import SMOOTHING, ContrastScore, DecodingSettings
 from docmt.decoding.target_streams import TargetSymbols
-from docmt.decoding.translation import Translator, align_trees, bundled_trees, slice_trees
+from docmt.decoding.translation import Translator, slice_trees, subword_trees
 from docmt.decoding.two_pass_search import TwoPassSearch
 from docmt.discourse.discourse_documents import DiscourseDocument
 from docmt.errors import UserError
@@ -36,6 +37,8 @@ from docmt.models.model_file import TrainedModel
 from docmt.models.systems.transformer import Transformer
 from docmt.ranges import starts_of
 from docmt.text.vocabulary import EOS
+
+log = logging.getLogger(__name__)
 
 # Larger batches gain nothing on a CPU, and leave its caches.
 CPU_BATCH_TOKENS = 2048
@@ -337,18 +340,21 @@ def score_suite(
     `trees` has one tree per source document, in item order. Without it, the segmenter and parser in the model file make
     the trees, if it has these.
     """
-    ids = [item.id for item in items]
-    if trees is None:
-        trees = bundled_trees(scorer.trained, ids, [item.src for item in items])
-    if trees is not None and [document.id for document in trees] != ids:
-        raise UserError("the trees do not match the items of the test set in this order: parse the test set again")
+    aligned_trees = subword_trees(scorer.trained, [item.id for item in items], [item.src for item in items], trees)
     candidates = []
-    for number, item in enumerate(items):
-        aligned = None
-        if trees is not None:
-            aligned = align_trees(trees[number], item.src, scorer.trained)
+    n_undecidable = 0
+    for item, aligned in zip(items, aligned_trees, strict=True):
+        encoded = [[scorer.encode(sentence, "tgt").tolist() for sentence in tgt] for tgt in item.candidates]
+        n_undecidable += encoded.count(encoded[item.correct]) > 1
         for tgt in item.candidates:
             candidates.append(Candidate(item.src, tgt, aligned, item.candidates, item.is_prefix))
+    if n_undecidable:
+        log.warning(
+            "%d of %d items: another candidate has the same subwords as the correct one, perhaps since the model does "
+            "not know their characters, so that no system can prefer the correct one",
+            n_undecidable,
+            len(items),
+        )
     scores = iter(scorer.score(candidates))
     return [{"id": item.id, "scores": list(islice(scores, len(item.candidates)))} for item in items]
 
@@ -365,6 +371,12 @@ def with_own_context(
         translations = translator.translate_documents([item.src for item in items], trees)
     else:
         translations = translator.translate_documents([item.src[: item.sentence] for item in items])
+    if translator.counts.merged:
+        log.warning(
+            "%d instances of the context were translated into another number of sentences: their text is the first "
+            "sentence, and the others are empty",
+            translator.counts.merged,
+        )
     changed = []
     for item, translation in zip(items, translations, strict=True):
         candidates = []

@@ -52,13 +52,15 @@ class Source:
 class TranslationCounts:
     """Counts over the plain documents that a translator has translated so far.
 
-    All are counted on the source side, except `forced_ends`, translations ended by the length limit.
+    All are counted on the source side, except `forced_ends`, translations ended by the length limit, and `merged`,
+    instances whose translation has another number of sentences, so that it became their first sentence.
     """
 
     sentences: int = 0
     subwords: int = 0
     unknown: int = 0
     forced_ends: int = 0
+    merged: int = 0
 
 
 def search_best(
@@ -218,6 +220,8 @@ class Translator:
         """Return the rows of a hypotheses file (docs/files.md) for the instances with these numbers. Default: all."""
         if numbers is None:
             numbers = range(len(instance_set))
+        if instance_set.trees is None:
+            warn_without_trees(self.trained)
         sources = []
         for number in numbers:
             # Instances have `<s>` and `</s>`. The model may expect others, such as language tags.
@@ -282,6 +286,7 @@ class Translator:
             count = len(sources[number].sentences)
             if len(text) != count:
                 text = [blank.join(filter(None, text)), *[""] * (count - 1)]
+                self.counts.merged += 1
             texts[number] = text
             self.counts.forced_ends += hypothesis.forced_ends
         translated: list[list[str]] = [[] for _ in documents]
@@ -310,14 +315,31 @@ class Translator:
             start = end
 
 
-def bundled_trees(
-    trained: TrainedModel, names: Sequence[str], sources: Sequence[Sequence[str]]
-) -> list[DiscourseDocument] | None:
-    """Return trees for source documents from the model file's segmenter and parser. None if there are none."""
-    if trained.discourse is None or not trained.model.settings.needs_trees:
-        return None
-    annotated = trained.annotator.annotate(sources)
-    return [replace(document, id=name) for name, document in zip(names, annotated, strict=True)]
+def subword_trees(
+    trained: TrainedModel,
+    names: Sequence[str],
+    sources: Sequence[Sequence[str]],
+    trees: Sequence[DiscourseDocument] | None,
+) -> list[SubwordTrees | None]:
+    """Return trees over subwords for source documents, by default from the model file's segmenter and parser.
+
+    None for a model that reads no trees, or if there are none.
+    """
+    if trees is not None and [document.id for document in trees] != [*names]:
+        raise UserError("the trees must have the ids of the documents or items, in the same order: parse them again")
+    if trees is None and trained.discourse is not None and trained.model.settings.needs_trees:
+        annotated = trained.annotator.annotate(sources)
+        trees = [replace(document, id=name) for name, document in zip(names, annotated, strict=True)]
+    if trees is None:
+        warn_without_trees(trained)
+        return [None] * len(sources)
+    return [align_trees(tree, source, trained) for tree, source in zip(trees, sources, strict=True)]
+
+
+def warn_without_trees(trained: TrainedModel) -> None:
+    """Log that a model reads trees, although there are none."""
+    if trained.model.settings.needs_trees:
+        logger.warning("the model reads discourse trees, but there are none: it runs without trees")
 
 
 def align_trees(discourse: DiscourseDocument, sentences: Sequence[str], trained: TrainedModel) -> SubwordTrees | None:

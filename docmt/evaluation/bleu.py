@@ -53,11 +53,14 @@ def score_bleu(test: TranslatedTest, metrics: Mapping[str, Metric]) -> list[Scor
     lengths = count_segments(scorer, "instances", test).rows[:, :2]  # hypothesis, reference
     signature = f"words of the hypotheses per word of the reference|tok:{scorer.tokenizer_signature}"
     shares = {"length ratio": (lengths, signature)}
-    if not test.is_aligned:  # otherwise the share is 100 % by construction
+    # Otherwise, the share is 100 % by construction, or unknown.
+    if not test.is_aligned and not any(hypothesis.one_line for hypothesis in hypotheses):
         same = [(len(hypothesis.sentences) == hypothesis.n_sentences, 1) for hypothesis in hypotheses]
         shares["sentence count preserved"] = np.array(same, float), "instances with as many sentences as the source"
     if any(hypothesis.forced_ends for hypothesis in hypotheses):
-        forced = [(hypothesis.forced_ends, hypothesis.n_sentences) for hypothesis in hypotheses]
+        forced = []
+        for hypothesis in hypotheses:
+            forced.append((hypothesis.forced_ends, 1 if hypothesis.joined else hypothesis.n_sentences))
         shares["length-limited sentences"] = np.array(forced, float), "sentences that reached the length limit"
     for name, (counts, signature) in shares.items():
         part, n = counts.sum(0).tolist()

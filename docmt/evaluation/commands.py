@@ -140,7 +140,7 @@ def _translation_scores(
 ) -> TestScores:
     rows = score(translated)
     hypotheses = test.outputs[0]
-    problem = find_tokenization(translated.sentences, translated.reference)
+    problem = find_tokenization(translated.hypotheses, translated.reference)
     if problem:
         log.warning("%s: %s: detokenize them, as the reference is", hypotheses, problem)
     for remark in filter(None, (problem, describe_realignment(translated.hypotheses))):
@@ -349,7 +349,7 @@ def compare(
     for name, path in paths.items():
         translations = read_user_hypotheses(path, index, reference, tgt_lang=tgt_lang, blank=blank)
         systems[name] = TranslatedTest(translations, reference, settings, prefix, src_lang, tgt_lang, training, more)
-        problem = find_tokenization(systems[name].sentences, reference)
+        problem = find_tokenization(translations, reference)
         if problem:
             log.warning("%s: %s: detokenize them, as the reference is", path, problem)
     rows = compare_systems(systems)

@@ -13,9 +13,8 @@ import numpy as np
 
 from docmt.corpora.suite_items import ContrastiveItem
 from docmt.decoding.contrastive_scoring import Candidate, TargetScorer
-from docmt.decoding.translation import align_trees, bundled_trees
+from docmt.decoding.translation import subword_trees
 from docmt.discourse.discourse_documents import DiscourseDocument
-from docmt.errors import UserError
 from docmt.evaluation.metrics import CXMI, LOG_PROBABILITY
 from docmt.evaluation.score_rows import ScoreRow, group_means
 
@@ -36,17 +35,8 @@ def score_references(
     `trees` are the documents' trees in the same order, for models that read trees. Default: parse with the segmenter
     and parser in the model file, if any.
     """
-    if trees is None:
-        trees = bundled_trees(scorer.trained, names, [reference.src for reference in references])
-    if trees is not None:
-        if [document.id for document in trees] != [*names]:
-            raise UserError(
-                "the trees must have the ids of the test documents, in the same order: parse the documents again"
-            )
-        parsed = []
-        for reference, tree in zip(references, trees, strict=True):
-            parsed.append(replace(reference, trees=align_trees(tree, reference.src, scorer.trained)))
-        references = parsed
+    aligned = subword_trees(scorer.trained, names, [reference.src for reference in references], trees)
+    references = [replace(reference, trees=tree) for reference, tree in zip(references, aligned, strict=True)]
     in_context = scorer.score_sentences(references)
     alone = scorer.score_sentences(references, alone=True)
     return {LOG_PROBABILITY: in_context, CXMI: list(map(np.subtract, in_context, alone))}

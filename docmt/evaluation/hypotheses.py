@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from docmt.corpora.documents import DocumentIndex
 from docmt.errors import UserError
+from docmt.evaluation.references import refuse_markup
 from docmt.files import read_jsonl, read_lines
 from docmt.text.realignment import align_sentences
 
@@ -39,6 +40,7 @@ class Hypothesis(BaseModel):
     forced_ends: int = Field(default=0, ge=0)
     realigned_lines: int = Field(default=0, ge=0)  # lines in a user-supplied file with other sentences
     joined: bool = False  # translated as one sentence, which was divided by re-alignment
+    one_line: bool = False  # a document in one line, whose sentences are unknown
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -101,6 +103,7 @@ def read_user_hypotheses(
     """
     if path.suffix == ".jsonl":
         return read_hypotheses(path, index)
+    refuse_markup(path)
     lines = [line.removesuffix("\r") for line in read_lines(path)]
     references = cut(reference, index.lengths)
     documents = _divide_documents(path, lines, references, index, blank, tgt_lang)
@@ -120,6 +123,7 @@ def read_user_hypotheses(
             aligned=documents is not None,
             sentences=sentences,
             realigned_lines=n_realigned,
+            one_line=documents is None,
         )
         hypotheses.append(hypothesis)
         start += length
@@ -241,16 +245,21 @@ def describe_realignment(hypotheses: Sequence[Hypothesis]) -> str | None:
     )
 
 
-def find_tokenization(sentences: Sequence[str], reference: Sequence[str]) -> str | None:
+def find_tokenization(hypotheses: Sequence[Hypothesis], reference: Sequence[str]) -> str | None:
     """Return a sign of tokenization that the translations contain and the reference does not, or None.
 
     Scores of tokenized translations would be wrong.
     """
+    unit: Unit = "instances"
+    if all(hypothesis.aligned for hypothesis in hypotheses):
+        unit = "sentences"
+    translations = [hypothesis.sentences for hypothesis in hypotheses]
+    segments, (expected,) = join_segments(hypotheses, translations, [reference], unit)
     for sign, pattern in TOKENIZATION.items():
-        share = _share_with(pattern, sentences)
+        share = _share_with(pattern, segments)
         # References can also have such signs, for example in programming texts or in tokenized corpora.
-        if share >= TOKENIZED_SHARE and share > 2 * _share_with(pattern, reference):
-            return f"the translations look tokenized ({100 * share:.0f} % of the sentences have {sign})"
+        if share >= TOKENIZED_SHARE and share > 2 * _share_with(pattern, expected):
+            return f"the translations look tokenized ({100 * share:.0f} % of the {unit} have {sign})"
     return None
 
 

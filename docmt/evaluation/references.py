@@ -39,8 +39,9 @@ def read_user_references(paths: Sequence[Path]) -> tuple[DocumentIndex, list[lis
         The document index, sentences by reference, and True per blank line between documents in the first file.
     """
     first, *others = paths
+    refuse_markup(first)
     lines = [line.removesuffix("\r") for line in read_lines(first)]
-    beside = index_path(first.with_suffix(""))
+    beside = index_path(first.with_name(first.name.removesuffix(".gz")).with_suffix(""))
     if beside.exists():
         index = read_index(beside)
         blank = [False] * len(lines)
@@ -57,6 +58,12 @@ def read_user_references(paths: Sequence[Path]) -> tuple[DocumentIndex, list[lis
     if not reference:
         raise UserError(f"{first}: contains no sentences to score")
     return index, [reference, *read_more_references(others, index, reference, blank)], blank
+
+
+def refuse_markup(path: Path) -> None:
+    """Raise UserError for a file whose markup would be scored as text."""
+    if path.suffix.lower() in MARKED:
+        raise UserError(f"{path}: is SGML or XML: write its segments as text, one per line")
 
 
 def read_sentences(path: Path, blank: Sequence[bool] = ()) -> list[str]:

@@ -130,6 +130,8 @@ class MarkSettings(Settings):
             raise ValueError(
                 "src_before and src_after are both empty: an empty sentence would have no token to attend to"
             )
+        if "</s>" in self.tgt_before[1:]:
+            raise ValueError("tgt_before: </s> as the first word would end every sentence")
         return self
 
 
@@ -230,7 +232,9 @@ class ModelSettings(Settings):
     def shapes(self) -> dict[str, Any]:
         """Return the settings that must equal the settings of an initial model, if both models have them."""
         keys = ("width", "heads", "feed_forward_width", "encoder_layers", "decoder_layers")
+        # Copied weights also mean something else with another norm, activation or position.
         forms = ("embedding_norm", "final_norm", "learned_positions", "output_bias")
+        forms += ("norm", "activation", "position_offset")
         values = {key: getattr(self, key) for key in keys}
         values |= {f"form.{key}": getattr(self.form, key) for key in forms}
         if self.form.learned_sentences is not None:
@@ -293,6 +297,8 @@ class ModelSettings(Settings):
             raise ValueError("context requires form.norm 'post'")
         if self.marks is not None and len(self.marks.tgt_before) > 1 and self.target_stream == "free":
             raise ValueError("target_stream 'free' starts sentences with one symbol, but marks.tgt_before has two")
+        if self.marks is not None and self.marks.tgt_before == ["</s>"] and self.target_stream == "free":
+            raise ValueError("target_stream 'free' ends sentences with </s>, but marks.tgt_before starts them with it")
         if self.form.learned_positions and self.form.position_offset:
             raise ValueError("form.position_offset is for sinusoids, but form.learned_positions is set")
         if self.context_layers > self.encoder_layers:

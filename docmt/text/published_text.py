@@ -64,7 +64,10 @@ class PublishedText:
         src, tgt = tokenizer.get("source_lang") or None, tokenizer.get("target_lang") or None
         languages = (src, tgt) if isinstance(src, str) and isinstance(tgt, str) else None
         added = _added_ids(folder, tokenizer, n_symbols=max(ids.values()) + 1)
-        symbols = tuple(symbol for symbol in added if symbol not in SHARED_SPECIALS)
+        symbols: tuple[str, ...] = ()
+        # Marian models have no such symbols. A fine-tuned one can have others, such as a separator of sentences.
+        if _read_optional(folder / "config.json").get("model_type") != "marian":
+            symbols = tuple(symbol for symbol in added if symbol not in SHARED_SPECIALS)
         ids = added | ids
         for symbol, row in ids.items():
             symbol.encode()  # raises ValueError for lone surrogates

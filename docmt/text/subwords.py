@@ -12,7 +12,7 @@ import json
 import logging
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from operator import itemgetter
 from pathlib import Path
@@ -31,6 +31,8 @@ SENTENCEPIECE_KEY = "sentencepiece"
 EVERY = "*"
 # Maximum number of word types for learning merges, at 1.3 kilobytes per type. Further types are rare in all texts.
 MAX_TYPES = 2_000_000
+RESERVED, MAX_LINE_BYTES = "\u2585", 1 << 16
+"""SentencePiece does not learn from lines with this character, nor from longer lines."""
 
 log = logging.getLogger(__name__)
 
@@ -145,20 +147,38 @@ def learn_sentencepiece(sentences: Iterable[str], *, size: int) -> str:
     from sentencepiece import SentencePieceTrainer  # pyright: ignore[reportMissingImports]
 
     model = io.BytesIO()
+    n_skipped = 0
+
+    def usable() -> Iterator[str]:
+        nonlocal n_skipped
+        for sentence in filter(None, sentences):
+            # The library skips such lines without a message.
+            if RESERVED in sentence or len(sentence.encode()) > MAX_LINE_BYTES:
+                n_skipped += 1
+            else:
+                yield sentence
+
     try:
         SentencePieceTrainer.train(
-            sentence_iterator=filter(None, sentences),
+            sentence_iterator=usable(),
             model_writer=model,
             vocab_size=size,
             hard_vocab_limit=False,  # little text has fewer pieces
             character_coverage=1.0,  # rare characters also need pieces
             normalization_rule_name="identity",  # so that text can be restored
-            max_sentence_length=1 << 16,  # longer lines are skipped; the default skips long sentences in Thai
+            max_sentence_length=MAX_LINE_BYTES,  # the default skips long sentences in Thai
             num_threads=1,  # more would make the result depend on the machine
             minloglevel=2,
         )
     except (RuntimeError, ValueError) as error:
         raise UserError(f"no SentencePiece model can be learned: {' '.join(str(error).split())[:160]}") from None
+    if n_skipped:
+        log.warning(
+            "learning pieces without %d lines that contain %s or are longer than %d bytes",
+            n_skipped,
+            RESERVED,
+            MAX_LINE_BYTES,
+        )
     return sentencepiece_codes({EVERY: model.getvalue()})
 
 

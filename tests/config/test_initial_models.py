@@ -66,8 +66,6 @@ def test_check_of_init_for_all_architectures(initial):
         {"decoder_layers": 3},
         *({"form": {key: True}} for key in FORMS),
         {"form": {"learned_positions": 40}},
-        {"form": {"position_offset": 2}},
-        {"form": {"norm": "pre"}},
         {"form": {"learned_sentences": 5}},
         {"marks": {"src_before": []}},
         {"positions": "sentence"},
@@ -79,6 +77,14 @@ def test_check_of_init_after_a_change(changes):
     check("sentence_transformer", changes, "g_transformer", {})
     check("sentence_transformer", {}, "g_transformer", changes)
     check("g_transformer", changes, "g_transformer", changes)
+
+
+@pytest.mark.parametrize("form", [{"norm": "pre"}, {"activation": "gelu"}, {"position_offset": 2}], ids=str)
+def test_copied_weights_keep_their_computation(form):
+    (key,) = form
+    with pytest.raises(UserError, match=rf"form\.{key} is .*: both must be equal"):
+        check_config(study("sentence_transformer", {"form": form}, "g_transformer", {}))
+    check_config(study("sentence_transformer", {"form": form}, "g_transformer", {"form": form}))
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from docmt.decoding.contrastive_scoring import Candidate, TargetScorer, score_su
 from docmt.decoding.settings import ContrastScore, DecodingSettings
 from docmt.decoding.translation import Translator
 from docmt.files import read_json, write_jsonl
+from docmt.instances.storage import load_instances
 from docmt.models.model_file import load_model
 from docmt.training.loss import LossModule
 
@@ -39,6 +40,29 @@ def test_per_token_divides_by_the_labels(study_files, architecture):
     n_labels = [len(batch_of(trained, *pair).tgt_labels_N) for pair in PAIRS]
     expected = [score / n for score, n in zip(scores(trained, candidates), n_labels, strict=True)]
     assert scores(trained, candidates, "per_token") == pytest.approx(expected, rel=1e-6)
+
+
+def test_candidates_with_equal_subwords_are_counted(study_files, caplog):
+    trained = untrained(study_files, "g_transformer")
+    items = [
+        ContrastiveItem("a", "p", ("the dog",), (("Ωμ",), ("Жц",)), 0),
+        ContrastiveItem("b", "p", ("the dog",), (("das Tier",), ("Ωμ",), ("Жц",)), 0),
+    ]
+    score_suite(items, TargetScorer(trained, DecodingSettings()))
+    assert "1 of 2 items: another candidate has the same subwords as the correct one" in caplog.text
+
+
+def test_missing_trees_are_a_warning(study_files, caplog):
+    items = [ContrastiveItem("a", "p", ("the dog",), (("das Tier",), ("das Haus",)), 0)]
+    for architecture in ("g_transformer", "rst_mix"):
+        assert "reads discourse trees" not in caplog.text
+        trained = untrained(study_files, architecture)
+        score_suite(items, TargetScorer(trained, DecodingSettings()))
+    assert "the model reads discourse trees, but there are none" in caplog.text
+    caplog.clear()
+    instances = load_instances(study_files.instances("documents"))
+    Translator(trained, DecodingSettings(beam_size=1)).translate_instances(instances, [0])
+    assert "the model reads discourse trees, but there are none" in caplog.text
 
 
 @pytest.mark.parametrize("rule", get_args(ContrastScore))

@@ -114,11 +114,15 @@ def test_unaligned_hypotheses_get_document_scores_only():
     assert list(rows) == [*documents, "length ratio", "sentence count preserved"]
     preserved = rows["sentence count preserved"]
     assert (preserved["value"], preserved["n"]) == (pytest.approx(100 / 3), 3)
+    rows = scores_by_metric(make_hypotheses(translations, aligned=False, one_line=True))
+    assert list(rows) == [*documents, "length ratio"], "a document in one line has no known number of sentences"
 
 
 def test_forced_ends_are_a_share_of_sentences():
     rows = scores_by_metric(make_hypotheses(REFERENCE, forced_ends=1))
     assert (rows["length-limited sentences"]["value"], rows["length-limited sentences"]["n"]) == (50.0, 6)
+    rows = scores_by_metric(make_hypotheses(REFERENCE, forced_ends=1, joined=True))
+    assert (rows["length-limited sentences"]["value"], rows["length-limited sentences"]["n"]) == (100.0, 3)
 
 
 @pytest.mark.parametrize(

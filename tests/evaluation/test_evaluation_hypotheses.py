@@ -200,5 +200,19 @@ CLEAN = ["Es regnet, sagt er.", "Das ist gut.", "Käse & Wein: 3.50 Euro", "Ja .
     ],
 )
 def test_tokenized_hypotheses_are_recognized(translations, reference, problem):
-    message = find_tokenization(translations, reference)
+    lengths = [1] * len(translations)
+    hypotheses = make_hypotheses(translations, lengths, documents=[str(number) for number in range(len(lengths))])
+    message = find_tokenization(hypotheses, reference)
     assert message == problem or problem in message
+
+
+def test_documents_in_one_line_are_compared_with_documents():
+    """Most documents have some spaces before commas, although few sentences have."""
+    reference = (["Es regnet , sagt er."] + ["Das ist gut."] * 9) * 4
+    joined = [[" ".join(reference[start : start + 10])] for start in range(0, 40, 10)]
+    hypotheses = make_hypotheses(joined, [10] * 4, documents="abcd", aligned=False, one_line=True)
+    assert find_tokenization(hypotheses, reference) is None
+    tokenized = [[text.replace(".", " .").replace(" ,", ",")] for (text,) in joined]
+    hypotheses = make_hypotheses(tokenized, [10] * 4, documents="abcd", aligned=False, one_line=True)
+    clean = [line.replace(" ,", ",") for line in reference]
+    assert "100 % of the instances have a space before a" in find_tokenization(hypotheses, clean)

@@ -114,7 +114,11 @@ BAD = {
         (attention("cross", "memory"), "cross_attention: memory is a pattern for decoder attention"),
         (attention("encoder", "memory"), "encoder_attention: memory is a pattern for decoder attention"),
     ],
-    "document_transformer": [({"marks": MARKS}, "starts sentences with one symbol")],
+    "document_transformer": [
+        ({"marks": MARKS}, "starts sentences with one symbol"),
+        ({"marks": {"tgt_before": ["</s>"]}}, "ends sentences with </s>, but marks.tgt_before starts them with it"),
+        ({"marks": {"tgt_before": ["<s>", "</s>"]}}, "</s> as the first word would end every sentence"),
+    ],
     "global_context": [
         ({"context": {"layers": 4}}, r"context.layers 4 is more than encoder_layers 3"),
         ({"context": {"layers": 0}}, r"context.layers"),

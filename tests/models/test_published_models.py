@@ -294,6 +294,41 @@ def test_first_piece_can_resemble_a_tag(tmp_path):
     assert again.extras == ()
 
 
+def test_marian_models_can_have_further_symbols(tmp_path):
+    """A separator of sentences, after fine-tuning."""
+    symbols, _ = write_text(tmp_path, "marian")
+    write(tmp_path / "added_tokens.json", {"<sep>": len(symbols)})
+    write_weights(tmp_path, "marian", len(symbols) + 1)
+    trained = import_model(tmp_path, languages=("en", "de"))
+    assert trained.vocabulary.extras == ()
+    assert Translator(trained).translate_documents([["the dog"]])
+
+
+def test_legacy_nllb_ends_sources_with_the_language(tmp_path):
+    write_model(tmp_path, "m2m_100")
+    marks = read_settings(tmp_path).marks
+    assert (marks.src_before, marks.src_after) == (["{src}"], ["</s>"])
+    write(tmp_path / "tokenizer_config.json", {"legacy_behaviour": True})
+    marks = read_settings(tmp_path).marks
+    assert (marks.src_before, marks.src_after, marks.tgt_before) == ([], ["</s>", "{src}"], ["</s>", "{tgt}"])
+
+
+@pytest.mark.parametrize("name", ["lm_head.weight", "model.decoder.embed_tokens.weight"])
+def test_tied_embeddings_can_have_any_name(name, tmp_path):
+    _, weights = write_model(tmp_path, "marian")
+    expected = import_model(tmp_path, languages=("en", "de")).model.embedding.weight
+    weights[name] = weights.pop("model.shared.weight")
+    torch.save(weights, tmp_path / "pytorch_model.bin")
+    assert import_model(tmp_path, languages=("en", "de")).model.embedding.weight.equal(expected)
+
+
+def test_weights_of_two_models_are_refused(tmp_path):
+    write_model(tmp_path, "marian")
+    (tmp_path / "pytorch_model_old.bin").write_bytes((tmp_path / "pytorch_model.bin").read_bytes())
+    with pytest.raises(UserError, match=r"pytorch_model_old\.bin: .* is also in another weight file"):
+        import_model(tmp_path, languages=("en", "de"))
+
+
 def test_learned_positions_have_an_end(tmp_path):
     translator = Translator(make_published(tmp_path, "mbart"), DecodingSettings(beam_size=1, max_length_offset=60))
     assert translator.translate_documents([["the dog"]])  # more words than positions: no crash

@@ -1,10 +1,13 @@
 """Language codes in all spellings lead to the same tokenizer, spacing and metrics."""
 
+import gzip
+
 import pytest
 from architectures import slow_but
 
 from docmt.cli.main import main
 from docmt.evaluation.metrics import EvaluationSettings
+from docmt.evaluation.references import read_user_references
 from docmt.evaluation.scoring import bleu, ter
 from docmt.languages import WITHOUT_BLANKS, has_blanks, language_of
 from docmt.text.tokenizer import LANGUAGES, get_tokenizer
@@ -57,6 +60,21 @@ def test_all_spellings_are_one_language(language, tmp_path, capsys):
                 assert tokenizer.tokenize(line) == plain.tokenize(line)
                 assert tokenizer.detokenize(tokenizer.tokenize(line)) == line
     assert len(outcomes) == 1
+
+
+def test_markup_is_not_scored(tmp_path, capsys):
+    (tmp_path / "text").write_text(WORDS)
+    (tmp_path / "text.sgm").write_text('<refset><doc docid="a"><seg id="1">A .</seg></doc></refset>')
+    for reference, hypothesis in (("text.sgm", "text"), ("text", "text.sgm")):
+        call = ["evaluate", "compare", "--references", f"{tmp_path}/{reference}", "--tgt-lang", "en"]
+        assert main([*call, "--hypotheses", f"a={tmp_path}/{hypothesis}"]) == 2
+        assert "text.sgm: is SGML or XML: write its segments as text, one per line" in capsys.readouterr().err
+
+
+def test_index_next_to_a_compressed_reference(tmp_path):
+    (tmp_path / "r.de.gz").write_bytes(gzip.compress(b"a b\nc d\n"))
+    (tmp_path / "r.documents.tsv").write_text("document\tn_sentences\nx\t1\ny\t1\n")
+    assert read_user_references([tmp_path / "r.de.gz"])[0].ids == ("x", "y")
 
 
 def test_metrics_of_words_say_what_they_cannot_count(tmp_path, capsys):

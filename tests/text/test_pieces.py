@@ -86,6 +86,13 @@ def test_learning_twice_gives_the_same_codes():
     assert learn_sentencepiece(text, size=100) == learn_sentencepiece(text, size=100)
 
 
+def test_lines_that_cannot_be_learned_are_counted(caplog):
+    text = lines("en", 200)
+    codes = learn_sentencepiece([*text, "a \u2585 b", "x" * 70_000], size=100)
+    assert codes == learn_sentencepiece(text, size=100)
+    assert "learning pieces without 2 lines" in caplog.text
+
+
 def run(command):
     assert main(["text", *command.split()]) == 0
 

@@ -5,7 +5,7 @@ A family (`model_type` in config.json) is a row in `FAMILIES`. All families have
 
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,13 @@ LAYER = {
 SIDES = {"encoder": "src_inputs", "decoder": "tgt_inputs"}
 EMBEDDING, BIAS = "model.shared.weight", "final_logits_bias"
 """Published parameters with one row per symbol: the embedding table and the bias of the softmax."""
+TIED = (
+    EMBEDDING,
+    "model.encoder.embed_tokens.weight",
+    "model.decoder.embed_tokens.weight",
+    "lm_head.weight",
+)
+"""Names of the embedding table. Files can contain any of them, because all are one table."""
 ACTIVATIONS = {"swish": "swish", "silu": "swish", "gelu": "gelu", "relu": "relu"}
 """Activation names: transformers → docmt."""
 SAME = ("encoder_layers", "decoder_layers", "width", "heads", "feed_forward_width", "form", "marks")
@@ -92,16 +99,18 @@ def find_family(folder: Path) -> PublishedFamily:
     """Return the family for the model in a folder. Raises UserError if docmt does not support its computation."""
     where, config = str(folder / "config.json"), read_json(folder / "config.json")
     name = config.get("model_type")
+    tokenizer = _read_tokenizer(folder)
     # mBART and mBART50 share a `model_type`. They differ in their tokenizers, and usually in the first decoder input.
     if name == "mbart":
-        path = folder / "tokenizer_config.json"
-        classes = [values.get("tokenizer_class") for values in (config, read_json(path) if path.exists() else {})]
+        classes = [values.get("tokenizer_class") for values in (config, tokenizer)]
         is_50 = any(str(kind).startswith("MBart50") for kind in classes)
         if is_50 or config.get("decoder_start_token_id") == config.get("eos_token_id", 2):
             name = "mbart50"
     if name not in FAMILIES:
         raise UserError(f"{where}: model_type {name!r} is not supported; known: {', '.join(FAMILIES)}")
     family = FAMILIES[name]
+    if tokenizer.get("legacy_behaviour"):  # NLLB
+        family = replace(family, marks=M2M_MARKS | {"src_before": [], "src_after": ["</s>", "{src}"]})
     # The format takes a missing `scale_embedding` for false, but in M2M100.
     values = {"scale_embedding": name == "m2m_100"} | config
     required = {"scale_embedding": True, "tie_word_embeddings": True} | family.required
@@ -114,6 +123,16 @@ def find_family(folder: Path) -> PublishedFamily:
         if config[f"encoder_{key}"] != config[f"decoder_{key}"]:
             raise UserError(f"{where}: {key} differ between encoder and decoder, which docmt does not support")
     return family
+
+
+def _read_tokenizer(folder: Path) -> dict[str, Any]:
+    path = folder / "tokenizer_config.json"
+    if not path.exists():
+        return {}
+    tokenizer = read_json(path)
+    if not isinstance(tokenizer, dict):
+        raise UserError(f"{path}: is malformed: must be an object")
+    return tokenizer
 
 
 def read_settings(folder: Path) -> ModelSettings:
@@ -192,16 +211,20 @@ def read_weights(folder: Path) -> dict[str, Any]:
             if path.suffix == ".safetensors":
                 from safetensors.torch import load_file  # pyright: ignore[reportMissingImports]
 
-                weights |= load_file(path)
+                tensors = load_file(path)
             else:
                 damaged = None
                 if zipfile.is_zipfile(path):
                     damaged = zipfile.ZipFile(path).testzip()
                 if damaged is not None:
                     raise ValueError(f"the checksum of {damaged} in it differs")  # which torch ignores
-                weights |= torch.load(path, map_location="cpu", weights_only=True)
+                tensors = torch.load(path, map_location="cpu", weights_only=True)
         except Exception as error:  # both libraries raise many kinds of errors for damaged files
             raise UserError(f"{path}: cannot be read ({' '.join(str(error).split())[:120]})") from None
+        twice = weights.keys() & tensors.keys()
+        if twice:
+            raise UserError(f"{path}: {min(twice)} is also in another weight file of this folder: keep one model")
+        weights |= tensors
     return weights
 
 
@@ -226,7 +249,7 @@ def convert_weights(published: dict[str, Any], settings: ModelSettings, rows: li
         index = torch.tensor(rows)
         is_new = index < 0
         weights = {name: torch.cat([take(part) for part in parts]) for name, parts in parameter_names(settings)}
-        table = take(EMBEDDING)
+        table = take(next((name for name in TIED if name in published), EMBEDDING))
         bias = take(BIAS).flatten() if BIAS in published else torch.zeros(len(table))
         weights["embedding.weight"] = table[index.clamp(min=0)].masked_fill(is_new[:, None], 0)
         weights["output_bias"] = bias[index.clamp(min=0)].masked_fill(is_new, NEVER)
