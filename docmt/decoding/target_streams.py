@@ -164,7 +164,8 @@ class FreeStream(TargetStream):
         self, layout: AttentionLayout, limits_G: np.ndarray, symbols: TargetSymbols, beam: int, device: torch.device
     ) -> None:
         super().__init__(np.arange(len(layout.sentences_B)), [EOS, symbols.start, EOD], symbols, beam, device)
-        # The limit of an instance: the words of its sentences, and 2 boundary tokens of each.
+        # An instance must end after this number of labels: the words of its sentences, and 2 boundary tokens of each.
+        # Its last 2 boundary tokens follow, so that it can have 2 more words.
         self.limits = np.add.reduceat(limits_G + 2, starts_of(layout.sentences_B))
         self.limits_B = torch.from_numpy(self.limits).to(device)
 
