@@ -5,6 +5,7 @@ run `tests/status`, `tests/test_snakemake.py`, `tests/workflow` and `tests/slurm
 functions, so that `docmt status` starts fast.
 """
 
+import ast
 import base64
 import contextlib
 import platform
@@ -192,7 +193,8 @@ def last_configuration(folder: Path) -> list[Path]:
         working_folder = re.search(r"^  Working directory: (.+)$", text, re.MULTILINE)
         files = re.search(r"^  Config file\(s\): (.+)$", text, re.MULTILINE)
         if working_folder and files:
-            paths = [Path(name) for _, name in re.findall(r"PosixPath\((['\"])(.+?)\1\)", files[1])]
+            names = re.findall(r"""PosixPath\(('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\)""", files[1])
+            paths = [Path(ast.literal_eval(name)) for name in names]
             return [
                 folder / path.relative_to(working_folder[1]) if path.is_relative_to(working_folder[1]) else path
                 for path in paths

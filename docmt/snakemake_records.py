@@ -52,7 +52,7 @@ def check_records(outputs: Mapping[str, Fingerprinted]) -> None:
     if len(lost) == len(results):
         raise UserError(
             f"{what}Copy a study as a whole folder with `cp -a`. If the current settings made the results, record this "
-            "with `snakemake all --touch --forceall --cores 1`. Otherwise remove the results"
+            "with the options `--touch --forceall` of `docmt run`. Otherwise remove the results"
         )
     raise UserError(
         f"{what}Restore the folder .snakemake from a copy, or remove these files to make them again. Trainings resume "

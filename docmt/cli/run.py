@@ -24,7 +24,7 @@ from docmt.config.artifacts.base import Study
 from docmt.config.artifacts.study import STAGES, all_artifacts, check_user_files
 from docmt.config.by_hand import describe_by_hand
 from docmt.config.costs import describe_costs
-from docmt.config.loading import load_config, read_config_files
+from docmt.config.loading import load_config, read_config_file, read_config_files
 from docmt.errors import UserError
 from docmt.files import atomic_writer, create_folder
 from docmt.gpu_locks import visible_gpus
@@ -76,7 +76,7 @@ def run(
     others: list[str] = []
     previous = ""
     for word in words:
-        if word.endswith((".yaml", ".yml")) and not word.startswith("-") and previous not in WITH_YAML:
+        if word.lower().endswith((".yaml", ".yml")) and not word.startswith("-") and previous not in WITH_YAML:
             files.append(Path(word))
         else:
             others.append(word)
@@ -96,7 +96,7 @@ def run(
     changes = changes or []
     files, last_changes = find_configuration(files, directory)
     values = read_config_files(files, [*last_changes, *changes])
-    files = [file.absolute() for file in files]
+    files = [file.absolute() for file in files if read_config_file(file)]  # Snakemake refuses files without keys
     with create_folder(directory), chdir(directory):
         study = Study(load_config(values))
         check_user_files(study)

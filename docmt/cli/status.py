@@ -33,6 +33,9 @@ def find_configuration(files: Sequence[Path], directory: Path) -> tuple[list[Pat
             "no configuration: this folder has no previous run. Start one with `docmt run my.yaml`, or the "
             "demo with `docmt run config/config.yaml`"
         )
+    for file in last:
+        if not file.is_file():
+            raise UserError(f"{file}: no such file, but the last run in this folder used it: name its configuration")
     merged = [file.absolute() for file in last]
     with chdir(directory):
         names, changes = configuration_sources(merged)

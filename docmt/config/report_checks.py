@@ -40,6 +40,12 @@ def check_report(config: Config) -> None:
     for key in ("labels", "short_labels", "published"):
         for system in getattr(report, key):
             look_up(config.systems, system, where=f"config.report.{key}", what="system")
+    by_label: dict[str, str] = {}
+    for system in config.systems:
+        label = report.labels.get(system, system)
+        if label in by_label:
+            raise UserError(f"config.report.labels: {by_label[label]!r} and {system!r} would both be called {label!r}")
+        by_label[label] = system
     tests = dict.fromkeys(config.datasets)  # a dataset without a test means all its tests
     for dataset in config.datasets:
         tests |= dict.fromkeys(f"{dataset}/{test}" for test in _tests(config, dataset))
@@ -193,6 +199,8 @@ def _check_claim(config: Config, claim: Claim, *, where: str) -> None:
 
 def _check_cases(config: Config, cases: CaseTable, *, where: str) -> None:
     dataset = look_up(config.test_sets(), cases.test, where=f"{where}.test", what="test set")
+    if cases.system == cases.baseline:
+        raise UserError(f"{where}: system and baseline are both {cases.system!r}: compare two systems")
     for key, system in (("system", cases.system), ("baseline", cases.baseline)):
         check_scored(config, system, where=f"{where}.{key}")
         if not config.systems[system].runs_on(dataset):

@@ -1,10 +1,12 @@
 """File name patterns, since a role in a split can have many files."""
 
+import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
 
+from docmt.current_run import planned_digest
 from docmt.errors import UserError
 from docmt.languages import find_tags, language_of
 
@@ -39,7 +41,7 @@ def matching_files(path: Path) -> list[tuple[str, Path]]:
     folder = Path(*path.parts[:n_plain])
     pattern = "/".join(path.parts[n_plain:])
     # A pattern without a folder does not enter folders, since it would walk through all results.
-    paths = folder.rglob("*") if "/" in pattern or n_plain else folder.glob(pattern)
+    paths = _files_below(folder) if "/" in pattern or n_plain else folder.glob(pattern)
     accepts_hidden = "/." in f"/{pattern}"
     names = []
     for file in paths:
@@ -49,11 +51,32 @@ def matching_files(path: Path) -> list[tuple[str, Path]]:
     return [(name, folder / name) for name in matching_names(pattern, names)]
 
 
+def _files_below(folder: Path) -> Iterator[Path]:
+    """Yield everything below a folder. Linked folders are entered if they are elsewhere, and each of them once."""
+    root = folder.resolve()
+    entered: set[Path] = set()
+    for parent, folders, names in os.walk(folder, followlinks=True):
+        yield from (Path(parent, name) for name in names)
+        to_enter = []
+        for name in sorted(folders):
+            path = Path(parent, name)
+            target = path.resolve()
+            if path.is_symlink():
+                if target in entered or target.is_relative_to(root) or root.is_relative_to(target):
+                    continue
+                entered.add(target)
+            to_enter.append(name)
+        folders[:] = to_enter
+
+
 def existing_files(path: Path) -> list[tuple[str, Path]]:
-    """Return `matching_files`. Raises UserError if there are none."""
+    """Return `matching_files`. Raises UserError if there are none, or if some were added during the run."""
     files = matching_files(path)
     if not files:
         raise UserError(f"{path}: matches no file")
+    added = [file for _, file in files if planned_digest(file) is None]
+    if added and len(added) < len(files):  # files that docmt has fetched are never planned
+        raise UserError(f"{added[0]}: was added after this run was planned: start the run again to use it")
     return files
 
 

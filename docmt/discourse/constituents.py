@@ -217,6 +217,8 @@ def from_json(value: Any) -> Node:
                 relations = join_names(nuclearity, relation)
             else:
                 relations = tuple(relation)
+            if not all(isinstance(name, str) for name in relations):
+                raise ValueError(f"relations must be text, not {relation!r}")
             done.append(join(children, nuclearity, relations))
         if len(done) != 1:
             raise ValueError(f"{len(done)} roots")

@@ -92,8 +92,11 @@ class DiscourseDocument:
             rows = value.get("dependency")
             if rows:
                 arcs = DependencyTree(tuple(row["head"] for row in rows), tuple(row["relation"] for row in rows))
+                _check_text(arcs.relations, "relations")
             if value.get("paragraphs") is not None:
                 paragraphs = tuple(value["paragraphs"])
+            for words in value["sentences"]:
+                _check_text(words, "words of a sentence")
             return cls(
                 value["document"],
                 tuple(map(tuple, value["sentences"])),
@@ -104,6 +107,12 @@ class DiscourseDocument:
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise UserError(f"not discourse in the format of docs/files.md ({error!r})") from None
+
+
+def _check_text(values: Iterable[Any], what: str) -> None:
+    for value in values:
+        if not isinstance(value, str):
+            raise UserError(f"not discourse in the format of docs/files.md: {what} must be text, not {value!r}")
 
 
 def check_edus(edus: Iterable[Edu], lengths: list[int], *, where: str) -> None:

@@ -249,6 +249,21 @@ def test_default_is_the_last_configuration(called, tmp_path, capsys):
     assert options.targets == ["training"]
     assert "configuration of the last run: my.yaml more.yaml" in capsys.readouterr().err
     assert called("--directory", str(tmp_path)).configfile == options.configfile
+    (tmp_path / "more.yaml").rename(tmp_path / "renamed.yaml")
+    assert main(["run", "training"]) == 2
+    assert "more.yaml: no such file, but the last run in this folder used it: name" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["it's.yaml", 'it\'s "mine".yaml', "back\\slash.yaml"])
+def test_last_configuration_can_have_quotation_marks(tmp_path, name):
+    remember_run(tmp_path, tmp_path / name)
+    assert last_configuration(tmp_path) == [tmp_path / name]
+
+
+def test_names_of_configuration_files(called, tmp_path):
+    (tmp_path / "quick.yaml").write_text("# decoding: {beam_size: 4}\n")
+    (tmp_path / "My.YAML").write_bytes(SMOKE.read_bytes())
+    assert called("My.YAML", "quick.yaml").configfile == [tmp_path / "My.YAML"]
 
 
 def test_another_configuration_than_the_last_runs_is_named(called, tmp_path, capsys):

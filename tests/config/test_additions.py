@@ -110,10 +110,25 @@ def test_command_line_has_only_the_split():
         {"training": {"scratch": {"keep_checkpoints": 2}}},
         {"training": {"scratch": {"checkpoint_every_minutes": 5, "checkpoint_every_steps": 7}}},
         {"corpora": {"mirror": "elsewhere"}},
+        # Keys without effect in this study
+        {"text": {"sentencepiece_size": 99}},
+        {"instances": {"documents": {"subset_seed": 7}}},
+        {"training": {"scratch": {"pretrained_learning_rate": 0.5, "init_new_parameters": "zero", "drop_rst": 0.5}}},
+        {"training": {"scratch": {"restoration": {"gap_ratio": 0.5}}}},
     ],
 )
 def test_options_change_no_fingerprint(changes):
     assert changed_stages(changes) == set()
+
+
+def test_order_of_languages_changes_no_fingerprint():
+    before = fingerprints({})
+    study = merge(smoke_values(BASE), {})
+    files = study["corpora"]["custom"]["mine"]["splits"]["train"]["files"]
+    study["corpora"]["custom"]["mine"]["splits"]["train"]["files"] = dict(reversed(files.items()))
+    after = StudyView(load_config(study))
+    split = after.corpus_text("mine", "train", "en-de")
+    assert (split.stage, split.fingerprint) in before.values()
 
 
 def test_devices_of_comet_change_no_score():

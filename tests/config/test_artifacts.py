@@ -17,10 +17,10 @@ GOLDEN = {
     "subwords": "e9dd722d63f4",
     "trees": "8b48ae00da2a",
     "instances": "d05d2121a802",
-    "model": "37b9193af2e5",
-    "hypotheses": "6abffdf9c3d4",
-    "probabilities": "714d354acdbf",
-    "scores": "ecdcb16184c7",
+    "model": "bf18ee3a9ccd",
+    "hypotheses": "8ffda652b5af",
+    "probabilities": "e32e184d663a",
+    "scores": "56d0d2db8248",
 }
 
 

@@ -8,7 +8,7 @@ import pytest
 from hostile_files import tar_of
 
 from docmt.corpora.catalog import Address, Family, FileTable, find_corpus
-from docmt.corpora.file_patterns import matching_files, matching_names
+from docmt.corpora.file_patterns import existing_files, matching_files, matching_names
 from docmt.corpora.readers.gettext import PoFiles
 from docmt.corpora.readers.registry import read
 from docmt.errors import UserError
@@ -207,6 +207,28 @@ def test_patterns_stand_for_files_in_folders(tmp_path):
     assert matching_names("de.po", names) == ["de.po"]
     assert [name for name, _ in matching_files(tmp_path / "*/de.po")] == ["a/de.po", "b/c/de.po"]
     assert matching_files(tmp_path / "none") == [("none", tmp_path / "none")]
+
+
+def test_patterns_enter_linked_folders_once(tmp_path):
+    for name in ("memory/own/a", "memory/b", "store/deep/c"):
+        path = tmp_path / f"{name}.po"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+    (tmp_path / "memory/linked").symlink_to(tmp_path / "store")
+    (tmp_path / "memory/again").symlink_to(tmp_path / "memory/own")
+    (tmp_path / "memory/up").symlink_to(tmp_path)
+    (tmp_path / "store/back").symlink_to(tmp_path / "store")
+    names = [name for name, _ in matching_files(tmp_path / "memory/*.po")]
+    assert names == ["b.po", "linked/deep/c.po", "own/a.po"]
+
+
+def test_files_added_during_a_run_are_refused(tmp_path, monkeypatch):
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.po").write_text("")
+    assert len(existing_files(tmp_path / "*.po")) == 2
+    monkeypatch.setattr("docmt.corpora.file_patterns.planned_digest", lambda path: {"a.po": "x"}.get(path.name))
+    with pytest.raises(UserError, match=r"b\.po: was added after this run was planned: start the run again"):
+        existing_files(tmp_path / "*.po")
 
 
 @pytest.mark.parametrize("name", ["libreoffice-help", "wesnoth"])

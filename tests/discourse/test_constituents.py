@@ -149,6 +149,7 @@ def test_json_keeps_different_relations_of_one_node():
         [{"children": 2, "nuclearity": "NS", "relation": "r"}, 0, 1],
         [0, 1, {"children": 3, "nuclearity": "NSS", "relation": "r"}],
         [0, 1, {"children": 2, "nuclearity": "SS", "relation": "r"}],
+        [0, 1, {"children": 2, "nuclearity": "NS", "relation": ["span", 3]}],
     ],
 )
 def test_json_that_is_no_tree_is_refused(value):

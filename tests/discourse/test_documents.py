@@ -117,6 +117,18 @@ def test_json_of_another_form_is_refused(value):
         DiscourseDocument.from_json(value)
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"sentences": [["In", 1990, "."]]}, "words of a sentence must be text, not 1990"),
+        ({"dependency": [{"head": -1, "relation": None}]}, "relations must be text, not None"),
+    ],
+)
+def test_words_and_relations_are_text(changes, message):
+    with pytest.raises(UserError, match=message):
+        DiscourseDocument.from_json(document().to_json() | changes)
+
+
 DOCUMENT = DiscourseDocument("d", (("He", "left"), ()), edus_from_starts([[1], []], [2, 0]))
 SYNTAX = (SentenceSyntax(("PRP", "VBD"), (1, -1), ("nsubj", "root")), SentenceSyntax((), (), ()))
 

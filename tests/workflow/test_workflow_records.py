@@ -62,7 +62,7 @@ def test_lost_records_are_refused(study, finished):
         (message,) = (line for line in messages.splitlines() if "Snakemake records" in line)
         assert re.search(rf"{study.folder}: (\d+) of \1 results have no readable Snakemake records", message)
         assert "cp -a" in message
-        assert "snakemake all --touch --forceall" in message
+        assert "the options `--touch --forceall` of `docmt run`" in message
         assert "Traceback" not in messages
     # The second way: these settings made the results, which Snakemake then records.
     touched = study.run("all", "--touch", "--forceall")

@@ -19,7 +19,7 @@ STAGE_VERSIONS = {
     "text": 1,
     "discourse": 1,
     "instances": 1,
-    "training": 2,
+    "training": 3,
     "decoding": 1,
     "evaluation": 2,
     "report": 1,

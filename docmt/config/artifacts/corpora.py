@@ -1,7 +1,7 @@
 """Artifacts of the corpora stage."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -96,13 +96,20 @@ def _of_corpus(study: Study, corpus: str, split: str, files: list[str], **params
     where = f"config.corpora.custom.{corpus}.splits.{split}.files"
     user_files: list[Artifact] = []
     names: list[tuple[str, str]] = []
-    for role, name in described.files.items():
+    for role in _in_language_order(described.files, row.languages):
+        name = described.files[role]
         # Names can be patterns. A pattern without matches is kept, so that it is reported as missing.
         for file_name, path in matching_files(Path(name)) or [(name, Path(name))]:
             user_files.append(UserFile.at(str(path), where=f"{where}.{role}"))
             names.append((role, file_name))
     # Names become ids of documents. Folders do not, so that files can be moved.
     return Artifact(files, {"files": user_files}, params | {"names": names}, options)
+
+
+def _in_language_order(roles: Collection[str], languages: Sequence[str]) -> list[str]:
+    """Return the roles with their languages in the corpus's order, so that `{de: …, en: …}` equals `{en: …, de: …}`."""
+    ordered = iter(sorted((role for role in roles if role in languages), key=languages.index))
+    return [next(ordered) if role in languages else role for role in roles]
 
 
 @artifact("corpora_combine", "corpora_filter", "combine_monolingual", stage="corpora")

@@ -23,7 +23,7 @@ from docmt.config.systems import (
 from docmt.evaluation.metrics import CXMI
 from docmt.models.published.catalog import published_folder
 from docmt.text.published_text import MODEL_FILES
-from docmt.training.settings import WITHOUT_EFFECT
+from docmt.training.settings import WITHOUT_EFFECT, TrainingSettings
 
 SCORING_KEYS = {"context"}
 """Section `decoding` keys that affect forced decoding."""
@@ -44,6 +44,8 @@ def instances(study: Study, dataset: str, instances: str, split: str) -> Artifac
         settings = settings.model_copy(
             update={"min_document_tokens": None, "subset": None, "subset_seed": 1, "shuffled": False}
         )
+    if settings.subset is None:
+        settings = settings.model_copy(update={"subset_seed": 1})
     trees = []
     if row.trees is not None and split != MONOLINGUAL:
         trees.append(document_trees(study, dataset, row.trees, split))
@@ -100,7 +102,7 @@ def model(study: Study, dataset: str, system: str, seed: str) -> Artifact:
     row = study.config.systems[system]
     if row.is_published:
         return published_model(study, dataset, system)
-    training = training_settings(study.config, system)
+    training = _used_settings(study, system)
     recipe = study.config.training[row.recipe or ""]
     monolingual_lang = None
 
@@ -140,6 +142,20 @@ def model(study: Study, dataset: str, system: str, seed: str) -> Artifact:
         },
         {name: getattr(recipe, name) for name in WITHOUT_EFFECT},
     )
+
+
+def _used_settings(study: Study, system: str) -> TrainingSettings:
+    """Return a system's training settings, with default values for keys without effect, which then rerun nothing."""
+    training = training_settings(study.config, system)
+    unused = []
+    if not model_settings(study.config, system).needs_trees:
+        unused.append("drop_rst")
+    if study.config.systems[system].init is None:
+        unused += ["pretrained_learning_rate", "init_new_parameters"]
+    if "restoration" not in training.tasks:
+        unused.append("restoration")
+    default = TrainingSettings()
+    return training.model_copy(update={name: getattr(default, name) for name in unused})
 
 
 @artifact("import_output", stage="decoding")

@@ -9,6 +9,7 @@ from docmt.config.artifacts.corpora import dataset_split, language_pair, publish
 from docmt.config.systems import text_settings
 from docmt.models.published.catalog import published_folder
 from docmt.text.published_text import TEXT_FILES
+from docmt.text.settings import TextSettings
 
 KEYS_OF_BPE = ("bpe_merges", "bpe_min_frequency", "sentencepiece_size", "pretrained", "keep_pieces")
 """Section `text` keys that affect BPE and later steps, but not tokens."""
@@ -106,6 +107,8 @@ def roundtrip(study: Study, dataset: str) -> Artifact:
 
 def _bpe_settings(study: Study, dataset: str) -> dict[str, Any]:
     settings = text_settings(study.config, dataset).model_dump(mode="json")
+    if settings["tokenization"] != "sentencepiece":
+        settings["sentencepiece_size"] = TextSettings().sentencepiece_size
     if settings["pretrained"] is not None:
         settings["pretrained"] = published_folder(settings["pretrained"])
     return settings
