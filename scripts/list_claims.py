@@ -52,7 +52,7 @@ def judged_table(config: str) -> str:
     n_others = len(table.frame) - len(judged)
     if judged.empty:
         return f"None of the {n_others} claims has been run.\n"
-    facts = [f"{n_others} other claims have not been run."]
+    facts = [f"Not run: {n_others} of {len(table.frame)} claims."]
     if not scores.empty:
         facts.insert(0, f"Commit {', '.join(sorted(set(scores['commit'])))}.")
     for column in ("Measured", "Difference"):
