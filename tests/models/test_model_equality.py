@@ -109,8 +109,8 @@ def test_free_batch_is_a_self_ending_stream():
 )
 def test_losses_ignore_the_marks(architecture, tags, before, tmp_path):
     """For all first symbols in a sentence: `<s>`, a language tag, fairseq's `</s>`, or two symbols."""
-    if before and len(before) > 1 and architecture == "document_transformer":
-        pytest.skip("a free stream begins sentences with one symbol")
+    if before and before[0] == "</s>" and architecture == "document_transformer":
+        pytest.skip("a free stream begins sentences with one symbol, and ends them with </s>")
     study = make_study(tmp_path, tags=tags)
     settings = model_settings(architecture, marks=before and {"tgt_before": before})
     instances = load_instances(study.instances())
