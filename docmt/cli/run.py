@@ -96,7 +96,8 @@ def run(
     changes = changes or []
     files, last_changes = find_configuration(files, directory)
     values = read_config_files(files, [*last_changes, *changes])
-    files = [file.absolute() for file in files if read_config_file(file)]  # Snakemake refuses files without keys
+    # Snakemake refuses files without keys, such as an addition whose lines are all comments.
+    files = [file.absolute() for number, file in enumerate(files) if number == 0 or read_config_file(file)]
     with create_folder(directory), chdir(directory):
         study = Study(load_config(values))
         check_user_files(study)

@@ -237,13 +237,6 @@ def _summarize(translator: "Translator", where: str) -> None:
         counts.unknown,
         counts.subwords,
     )
-    if counts.merged:
-        log.warning(
-            "%s%d instances were translated into another number of sentences: their text is in the first line, and the "
-            "others are empty",
-            where,
-            counts.merged,
-        )
     if counts.unknown > MAX_UNKNOWN_SHARE * counts.subwords:
         share = 100 * counts.unknown / counts.subwords
         log.warning("%.0f %% of the subwords are unknown: was the model trained on different text?", share)

@@ -42,7 +42,7 @@ def check_report(config: Config) -> None:
             look_up(config.systems, system, where=f"config.report.{key}", what="system")
     by_label: dict[str, str] = {}
     for system in config.systems:
-        label = report.labels.get(system, system)
+        label = report.label(system)
         if label in by_label:
             raise UserError(f"config.report.labels: {by_label[label]!r} and {system!r} would both be called {label!r}")
         by_label[label] = system

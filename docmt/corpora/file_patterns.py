@@ -52,7 +52,7 @@ def matching_files(path: Path) -> list[tuple[str, Path]]:
 
 
 def _files_below(folder: Path) -> Iterator[Path]:
-    """Yield everything below a folder. Linked folders are entered if they are elsewhere, and each of them once."""
+    """Yield the files below a folder. Linked folders are entered if they are elsewhere, and each of them once."""
     root = folder.resolve()
     entered: set[Path] = set()
     for parent, folders, names in os.walk(folder, followlinks=True):
@@ -60,8 +60,8 @@ def _files_below(folder: Path) -> Iterator[Path]:
         to_enter = []
         for name in sorted(folders):
             path = Path(parent, name)
-            target = path.resolve()
             if path.is_symlink():
+                target = path.resolve()
                 if target in entered or target.is_relative_to(root) or root.is_relative_to(target):
                     continue
                 entered.add(target)

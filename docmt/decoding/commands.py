@@ -197,7 +197,7 @@ def translate_suite(
         suite: generative test set (JSON lines).
     """
     torch_device = choose_device(device, threads)
-    from docmt.decoding.translation import Translator
+    from docmt.decoding.translation import Translator, warn_without_trees
     from docmt.discourse.discourse_documents import read_discourse
     from docmt.models.gpus import DeviceMeter
     from docmt.models.model_file import load_model
@@ -207,6 +207,8 @@ def translate_suite(
     items = read_generative_suite(suite)
     trees = read_discourse(discourse) if discourse else None
     translator = Translator(trained, settings, device=torch_device, batch_tokens=batch_tokens)
+    if trees is None and not translator.with_trees:
+        warn_without_trees(trained)
     translations = translator.translate_documents([item.src for item in items], trees)
     rows = []
     for item, sentences in zip(items, translations, strict=True):

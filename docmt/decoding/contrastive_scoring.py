@@ -371,12 +371,6 @@ def with_own_context(
         translations = translator.translate_documents([item.src for item in items], trees)
     else:
         translations = translator.translate_documents([item.src[: item.sentence] for item in items])
-    if translator.counts.merged:
-        log.warning(
-            "%d instances of the context were translated into another number of sentences: their text is the first "
-            "sentence, and the others are empty",
-            translator.counts.merged,
-        )
     changed = []
     for item, translation in zip(items, translations, strict=True):
         candidates = []

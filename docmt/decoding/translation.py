@@ -52,15 +52,13 @@ class Source:
 class TranslationCounts:
     """Counts over the plain documents that a translator has translated so far.
 
-    All are counted on the source side, except `forced_ends`, translations ended by the length limit, and `merged`,
-    instances whose translation has another number of sentences, so that it became their first sentence.
+    All are counted on the source side, except `forced_ends`, translations ended by the length limit.
     """
 
     sentences: int = 0
     subwords: int = 0
     unknown: int = 0
     forced_ends: int = 0
-    merged: int = 0
 
 
 def search_best(
@@ -281,14 +279,22 @@ class Translator:
         if n_long:
             logger.warning("%d sentences are longer than %d tokens, the limit in training", n_long, limit)
         texts: list[list[str]] = [[] for _ in sources]
+        n_merged = 0
         blank = " " if has_blanks(self.trained.pipeline.tgt_lang) else ""
         for number, hypothesis, text in self.translate_texts(sources):
             count = len(sources[number].sentences)
             if len(text) != count:
                 text = [blank.join(filter(None, text)), *[""] * (count - 1)]
-                self.counts.merged += 1
+                n_merged += 1
             texts[number] = text
             self.counts.forced_ends += hypothesis.forced_ends
+        if n_merged:
+            logger.warning(
+                "%d of %d instances were translated into another number of sentences: their text is in the first "
+                "sentence, and the others are empty",
+                n_merged,
+                len(sources),
+            )
         translated: list[list[str]] = [[] for _ in documents]
         for owner, text in zip(owners, texts, strict=True):
             translated[owner] += text

@@ -214,10 +214,11 @@ class Scores:
         Nested lists whose relations have the same coarse name are one list, as in the trees that a parser learns from.
         This needs a constituent tree with the same arcs. Arcs from a file can be others, for example crossing ones.
         """
-        tree, arcs = document.tree, document.dependencies
-        if tree is not None and arcs == to_dependencies(tree, len(document.edus)):
-            return to_dependencies(rename_relations(tree, self._coarse), len(document.edus))
-        return replace(arcs, relations=tuple(map(self._coarse, arcs.relations)))
+        tree, arcs = document.tree, document.arcs
+        if tree is None or (arcs is not None and arcs != to_dependencies(tree, len(document.edus))):
+            arcs = document.dependencies
+            return replace(arcs, relations=tuple(map(self._coarse, arcs.relations)))
+        return to_dependencies(rename_relations(tree, self._coarse), len(document.edus))
 
     def _coarse(self, relation: str) -> str:
         return relation if relation in (SPAN, ROOT) else self.coarse(relation)

@@ -49,7 +49,7 @@ class PublishedText:
 
     @classmethod
     def _read(cls, folder: Path) -> Self:
-        tokenizer = _read_optional(folder / "tokenizer_config.json")
+        tokenizer = read_optional(folder / "tokenizer_config.json")
         if tokenizer.get("separate_vocabs"):
             raise UserError(f"{folder}: has two vocabularies; docmt supports models with a joint vocabulary")
         # Marian models list all symbols in vocab.json. fairseq models only have the SentencePiece model.
@@ -66,7 +66,7 @@ class PublishedText:
         added = _added_ids(folder, tokenizer, n_symbols=max(ids.values()) + 1)
         symbols: tuple[str, ...] = ()
         # Marian models have no such symbols. A fine-tuned one can have others, such as a separator of sentences.
-        if _read_optional(folder / "config.json").get("model_type") != "marian":
+        if read_optional(folder / "config.json").get("model_type") != "marian":
             symbols = tuple(symbol for symbol in added if symbol not in SHARED_SPECIALS)
         ids = added | ids
         for symbol, row in ids.items():
@@ -149,22 +149,26 @@ def _short_code(symbol: str) -> str:
     return symbol.strip("_").split("_")[0]
 
 
-def _read_optional(path: Path) -> dict[str, Any]:
+def read_optional(path: Path) -> dict[str, Any]:
+    """Return the object in a JSON file. Empty if there is no such file."""
     if not path.exists():
         return {}
-    return read_json(path)
+    values = read_json(path)
+    if not isinstance(values, dict):
+        raise UserError(f"{path}: is malformed: must be an object")
+    return values
 
 
 def _added_ids(folder: Path, tokenizer: dict[str, Any], *, n_symbols: int) -> dict[str, int]:
     """Return the rows of languages and other added symbols, from the tokenizer file that lists them."""
-    ids = {token["content"]: token["id"] for token in _read_optional(folder / "tokenizer.json").get("added_tokens", [])}
+    ids = {token["content"]: token["id"] for token in read_optional(folder / "tokenizer.json").get("added_tokens", [])}
     for number, token in tokenizer.get("added_tokens_decoder", {}).items():
         ids[token["content"]] = token.get("id", int(number))
-    ids |= _read_optional(folder / "added_tokens.json")
+    ids |= read_optional(folder / "added_tokens.json")
     if not ids.keys() <= set(SHARED_SPECIALS):
         return ids
     # If only the order of languages is published, their rows follow the pieces.
-    listed = _read_optional(folder / "special_tokens_map.json").get("additional_special_tokens", [])
+    listed = read_optional(folder / "special_tokens_map.json").get("additional_special_tokens", [])
     for row, token in enumerate(listed, start=n_symbols):
         name = token if isinstance(token, str) else token["content"]
         ids[name] = row

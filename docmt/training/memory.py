@@ -38,7 +38,7 @@ def describe_oom(instance_set: InstanceSet, instances: np.ndarray, device: torch
         yield
         return
     except (MemoryError, RuntimeError) as error:
-        if not is_out_of_memory(error):
+        if not (isinstance(error, torch.OutOfMemoryError) or is_out_of_memory(error)):
             raise
     # Outside the handler, whose traceback keeps the tensors alive.
     tokens = instance_set.n_tokens()

@@ -142,7 +142,7 @@ class Trainer:
         state, schedule = self.state, self.schedule
         schedule.start_clock()
         self.module.train()
-        is_quiet = None if self.fabric.is_global_zero else True  # None: shown in a terminal
+        is_quiet = None if self.fabric.is_global_zero else True  # None: only in a terminal
         total = self.settings.max_steps
         with (
             tqdm(desc="train", unit=" update", total=total, initial=state.step, disable=is_quiet) as bar,

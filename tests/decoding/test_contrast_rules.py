@@ -1,5 +1,6 @@
 """Rules for comparing the candidates in contrastive test sets."""
 
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -15,7 +16,7 @@ from docmt.decoding.settings import ContrastScore, DecodingSettings
 from docmt.decoding.translation import Translator
 from docmt.files import read_json, write_jsonl
 from docmt.instances.storage import load_instances
-from docmt.models.model_file import load_model
+from docmt.models.model_file import load_model, save_model
 from docmt.training.loss import LossModule
 
 ARCHITECTURES = ["g_transformer", "document_transformer", "sentence_transformer"]
@@ -52,7 +53,7 @@ def test_candidates_with_equal_subwords_are_counted(study_files, caplog):
     assert "1 of 2 items: another candidate has the same subwords as the correct one" in caplog.text
 
 
-def test_missing_trees_are_a_warning(study_files, caplog):
+def test_missing_trees_are_a_warning(study_files, caplog, tmp_path, capsys):
     items = [ContrastiveItem("a", "p", ("the dog",), (("das Tier",), ("das Haus",)), 0)]
     for architecture in ("g_transformer", "rst_mix"):
         assert "reads discourse trees" not in caplog.text
@@ -63,6 +64,11 @@ def test_missing_trees_are_a_warning(study_files, caplog):
     instances = load_instances(study_files.instances("documents"))
     Translator(trained, DecodingSettings(beam_size=1)).translate_instances(instances, [0])
     assert "the model reads discourse trees, but there are none" in caplog.text
+    model, suite, out = (str(tmp_path / name) for name in ("model.pt", "suite.jsonl", "out.jsonl"))
+    save_model(Path(model), trained)
+    write_jsonl(Path(suite), [{"id": "a", "phenomenon": "p", "src": ["the dog"], "expected": "Tier"}])
+    assert main(["decode", "translate-suite", "--model", model, "--suite", suite, "--out", out]) == 0
+    assert "the model reads discourse trees, but there are none" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("rule", get_args(ContrastScore))

@@ -88,6 +88,15 @@ def test_ugly_documents_keep_their_number_of_lines(study_files, architecture):
         assert [bool(sentence) for sentence in translated[0]] == [False, True, False]
 
 
+def test_other_numbers_of_sentences_are_counted(study_files, caplog):
+    """An untrained free stream writes one sentence up to the length limit."""
+    translator = make_translator(untrained(study_files, "document_transformer"), beam_size=1)
+    ((first, *others),) = translator.translate_documents([["the dog", "a dog", "the house"]])
+    assert first
+    assert others == ["", ""]
+    assert "1 of 1 instances were translated into another number of sentences" in caplog.text
+
+
 def test_no_document_is_no_translation(study_files):
     assert make_translator(untrained(study_files, "g_transformer")).translate_documents([]) == []
 

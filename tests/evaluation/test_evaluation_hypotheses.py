@@ -207,7 +207,7 @@ def test_tokenized_hypotheses_are_recognized(translations, reference, problem):
 
 
 def test_documents_in_one_line_are_compared_with_documents():
-    """Most documents have some spaces before commas, although few sentences have."""
+    """A space before a comma is in few sentences, but in most documents."""
     reference = (["Es regnet , sagt er."] + ["Das ist gut."] * 9) * 4
     joined = [[" ".join(reference[start : start + 10])] for start in range(0, 40, 10)]
     hypotheses = make_hypotheses(joined, [10] * 4, documents="abcd", aligned=False, one_line=True)

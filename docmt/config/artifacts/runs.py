@@ -41,9 +41,7 @@ def instances(study: Study, dataset: str, instances: str, split: str) -> Artifac
         settings = settings.model_copy(update={"max_sentences": 1})
     # Documents are only chosen for training.
     if split != "train":
-        settings = settings.model_copy(
-            update={"min_document_tokens": None, "subset": None, "subset_seed": 1, "shuffled": False}
-        )
+        settings = settings.model_copy(update={"min_document_tokens": None, "subset": None, "shuffled": False})
     if settings.subset is None:
         settings = settings.model_copy(update={"subset_seed": 1})
     trees = []

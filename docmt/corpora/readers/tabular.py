@@ -112,8 +112,7 @@ class DialogueCsv(NamedColumns):
         rows: list[Row] = []
         try:
             header = [cell.strip() for cell in next(reader, [])]
-            columns = self.find_columns(header, where=f"{path}: line 1")
-            cells = [header.index(name) for name in columns]
+            cells = [header.index(name) for name in self.find_columns(header, where=f"{path}: line 1")]
             for row in reader:
                 number = reader.line_num
                 if len(row) != len(header):

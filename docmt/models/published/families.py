@@ -14,6 +14,7 @@ from docmt.errors import UserError, first_line
 from docmt.files import read_json
 from docmt.models.presets import ARCHITECTURES, MARIAN, MBART
 from docmt.models.settings import ModelSettings
+from docmt.text.published_text import read_optional
 
 if TYPE_CHECKING:
     from torch import Tensor  # the configuration reads settings here, and must not wait for torch
@@ -99,7 +100,7 @@ def find_family(folder: Path) -> PublishedFamily:
     """Return the family for the model in a folder. Raises UserError if docmt does not support its computation."""
     where, config = str(folder / "config.json"), read_json(folder / "config.json")
     name = config.get("model_type")
-    tokenizer = _read_tokenizer(folder)
+    tokenizer = read_optional(folder / "tokenizer_config.json")
     # mBART and mBART50 share a `model_type`. They differ in their tokenizers, and usually in the first decoder input.
     if name == "mbart":
         classes = [values.get("tokenizer_class") for values in (config, tokenizer)]
@@ -123,16 +124,6 @@ def find_family(folder: Path) -> PublishedFamily:
         if config[f"encoder_{key}"] != config[f"decoder_{key}"]:
             raise UserError(f"{where}: {key} differ between encoder and decoder, which docmt does not support")
     return family
-
-
-def _read_tokenizer(folder: Path) -> dict[str, Any]:
-    path = folder / "tokenizer_config.json"
-    if not path.exists():
-        return {}
-    tokenizer = read_json(path)
-    if not isinstance(tokenizer, dict):
-        raise UserError(f"{path}: is malformed: must be an object")
-    return tokenizer
 
 
 def read_settings(folder: Path) -> ModelSettings:
