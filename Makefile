@@ -35,6 +35,7 @@ help:
 $(STAMP): requirements.lock requirements.hashes pyproject.toml docmt/decoding/decoder_step.cpp
 	@test -n "$(PYTHON)" || { echo "make: cannot find Python 3.11 or newer with venv and ensurepip:" \
 		"install it, or point to it: make PYTHON=/path/to/python3" >&2; exit 2; }
+	@echo "make: installing packages into $(VENV), without a progress bar: this takes some minutes"
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --disable-pip-version-check --quiet --no-deps --require-hashes -r requirements.hashes
 	@# torch and its dependencies. The build depends on the machine.
