@@ -12,6 +12,7 @@ import argparse
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import pandas as pd
 from marked_page import replace_between_marks
@@ -19,16 +20,18 @@ from marked_page import replace_between_marks
 from docmt.config.artifacts.base import Study
 from docmt.config.artifacts.report import judged_claims
 from docmt.config.loading import load_config, read_config_file
-from docmt.report.claims.judging import claims_table
+from docmt.report.claims.judging import Verdict, claims_table
 from docmt.report.input_files import History, gather_scores, read_histories, read_scores_table
 from docmt.report.markup import to_markdown
 from docmt.report.score_files import KEY
+from docmt.report.tables import Table
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/claims.md"
 NAME = "scripts/list_claims.py"
 SCORES = ROOT / "docs/experiments/claims"
 CONFIGS = ("claims", "claims_plateau", "claims_context", "claims_surprises")
+VERDICTS = get_args(Verdict)
 DROPPED = ["low", "high", "chance", "versions"]
 """Columns of `scores.csv` that no claim needs."""
 HISTORY_METRICS = ("dev_loss", "below_uniform_cross")
@@ -43,11 +46,31 @@ def read_study(config: str) -> Study:
     return Study(load_config(read_config_file(ROOT / f"config/examples/controlled/{config}.yaml")))
 
 
+def judge_claims(config: str) -> Table:
+    """Return the table of all claims in a configuration."""
+    table = claims_table(*read_stored(config), read_study(config).config.report)
+    assert table is not None, "each configuration has claims"
+    return table
+
+
+def overview() -> str:
+    """Return the numbers of verdicts by configuration as a Markdown table."""
+    frames = [judge_claims(config).frame.assign(configuration=f"`{config}.yaml`") for config in CONFIGS]
+    claims = pd.concat(frames, ignore_index=True)
+    counts = pd.crosstab(claims["configuration"], claims["Verdict"], margins=True, margins_name="all")
+    counts = counts.reindex(columns=[*VERDICTS, "all"], fill_value=0)
+    corrected = claims.loc[claims["Corrected"] == claims["Verdict"], "Verdict"].value_counts()
+    lines = [f"| configuration | {' | '.join(counts.columns)} |", "|---" * (1 + len(counts.columns)) + "|"]
+    for name, row in counts.iterrows():
+        lines.append(f"| {name} | {' | '.join(map(str, row))} |")
+    remaining = ", ".join(f"{corrected.get(verdict, 0)} {verdict}" for verdict in ("supported", "refuted"))
+    return "\n".join(lines) + f"\n\nAfter Holm's correction: {remaining}.\n"
+
+
 def judged_table(config: str) -> str:
     """The configuration's judged claims as a Markdown table, with the commits and the number of other claims."""
-    scores, histories = read_stored(config)
-    table = claims_table(scores, histories, read_study(config).config.report)
-    assert table is not None, "each configuration has claims"
+    scores, _ = read_stored(config)
+    table = judge_claims(config)
     judged = table.frame[table.frame["Verdict"] != "not run"].copy()
     n_others = len(table.frame) - len(judged)
     if judged.empty:
@@ -115,6 +138,7 @@ def add_scores(config: str, folder: Path) -> None:
 
 def updated_page(page: str) -> str:
     """The page with the current tables."""
+    page = replace_between_marks(page, f"{NAME} overview", overview())
     for config in CONFIGS:
         page = replace_between_marks(page, f"{NAME} {config}", judged_table(config))
     return page
@@ -134,6 +158,7 @@ def main() -> None:
     if arguments.write:
         PAGE.write_text(updated_page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     else:
+        print(overview())
         for config in CONFIGS:
             print(f"{config}.yaml\n\n{judged_table(config)}")
 
