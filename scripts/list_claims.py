@@ -10,6 +10,7 @@ CONFIG.histories.csv the training histories. Claims without scores of all their 
 
 import argparse
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import get_args
@@ -31,7 +32,6 @@ PAGE = ROOT / "docs/claims.md"
 NAME = "scripts/list_claims.py"
 SCORES = ROOT / "docs/experiments/claims"
 CONFIGS = ("claims", "claims_plateau", "claims_context", "claims_surprises")
-VERDICTS = get_args(Verdict)
 DROPPED = ["low", "high", "chance", "versions"]
 """Columns of `scores.csv` that no claim needs."""
 HISTORY_METRICS = ("dev_loss", "below_uniform_cross")
@@ -46,19 +46,26 @@ def read_study(config: str) -> Study:
     return Study(load_config(read_config_file(ROOT / f"config/examples/controlled/{config}.yaml")))
 
 
-def judge_claims(config: str) -> Table:
-    """Return the table of all claims in a configuration."""
-    table = claims_table(*read_stored(config), read_study(config).config.report)
-    assert table is not None, "each configuration has claims"
-    return table
+def sections() -> Iterator[tuple[str, str]]:
+    """Yield the generated parts of the page: their names and Markdown."""
+    scores: dict[str, pd.DataFrame] = {}
+    tables: dict[str, Table] = {}
+    for config in CONFIGS:
+        scores[config], histories = read_stored(config)
+        table = claims_table(scores[config], histories, read_study(config).config.report)
+        assert table is not None, "each configuration has claims"
+        tables[config] = table
+    yield "overview", overview(tables)
+    for config in CONFIGS:
+        yield config, judged_table(tables[config], scores[config])
 
 
-def overview() -> str:
+def overview(tables: Mapping[str, Table]) -> str:
     """Return the numbers of verdicts by configuration as a Markdown table."""
-    frames = [judge_claims(config).frame.assign(configuration=f"`{config}.yaml`") for config in CONFIGS]
+    frames = [table.frame.assign(configuration=f"`{config}.yaml`") for config, table in tables.items()]
     claims = pd.concat(frames, ignore_index=True)
     counts = pd.crosstab(claims["configuration"], claims["Verdict"], margins=True, margins_name="all")
-    counts = counts.reindex(columns=[*VERDICTS, "all"], fill_value=0)
+    counts = counts.reindex(columns=[*get_args(Verdict), "all"], fill_value=0)
     corrected = claims.loc[claims["Corrected"] == claims["Verdict"], "Verdict"].value_counts()
     lines = [f"| configuration | {' | '.join(counts.columns)} |", "|---" * (1 + len(counts.columns)) + "|"]
     for name, row in counts.iterrows():
@@ -67,10 +74,8 @@ def overview() -> str:
     return "\n".join(lines) + f"\n\nAfter Holm's correction: {remaining}.\n"
 
 
-def judged_table(config: str) -> str:
-    """The configuration's judged claims as a Markdown table, with the commits and the number of other claims."""
-    scores, _ = read_stored(config)
-    table = judge_claims(config)
+def judged_table(table: Table, scores: pd.DataFrame) -> str:
+    """Return the judged claims of a configuration, with the commits of their scores and the number of other claims."""
     judged = table.frame[table.frame["Verdict"] != "not run"].copy()
     n_others = len(table.frame) - len(judged)
     if judged.empty:
@@ -138,9 +143,8 @@ def add_scores(config: str, folder: Path) -> None:
 
 def updated_page(page: str) -> str:
     """The page with the current tables."""
-    page = replace_between_marks(page, f"{NAME} overview", overview())
-    for config in CONFIGS:
-        page = replace_between_marks(page, f"{NAME} {config}", judged_table(config))
+    for name, text in sections():
+        page = replace_between_marks(page, f"{NAME} {name}", text)
     return page
 
 
@@ -158,9 +162,8 @@ def main() -> None:
     if arguments.write:
         PAGE.write_text(updated_page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     else:
-        print(overview())
-        for config in CONFIGS:
-            print(f"{config}.yaml\n\n{judged_table(config)}")
+        for name, text in sections():
+            print(f"{name}\n\n{text}")
 
 
 if __name__ == "__main__":

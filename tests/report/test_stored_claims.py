@@ -48,9 +48,9 @@ def stored(claims):
 
 
 def test_added_scores_are_judged(claims, tmp_path):
-    assert claims.judged_table(CONFIG).startswith("None of the ")
+    assert dict(claims.sections())[CONFIG].startswith("None of the ")
     claims.add_scores(CONFIG, write_study(claims, tmp_path / "study"))
-    table = claims.judged_table(CONFIG)
+    table = dict(claims.sections())[CONFIG]
     assert "translates better than the latter" in table
     assert "Source context helps" not in table
     assert "Commit abc." in table
@@ -89,7 +89,7 @@ def test_histories_of_other_settings_are_removed(claims, tmp_path, capsys):
             f"step,train_loss,dev_loss,below_uniform_cross\n50,3.0,,\n100,2.5,{loss},0.5\n", encoding="utf-8"
         )
     claims.add_scores(config, tmp_path / "study")
-    assert "The validation loss of G-Transformer ends lower" in claims.judged_table(config)
+    assert "The validation loss of G-Transformer ends lower" in dict(claims.sections())[config]
     path = tmp_path / f"stored/{config}.histories.csv"
     first = path.read_text(encoding="utf-8")
     assert first.splitlines()[0].startswith("step,dev_loss,below_uniform_cross,")
